@@ -1,1 +1,21 @@
-//! (to come)
+//! The platform boundary: how guest code is run and control comes back.
+//!
+//! A *platform* (`ptrace`, `sysemu`, `stub`, later `kvm`) implements four traits: [`Platform`] makes guest
+//! processes, [`AddressSpace`] is one process's memory and life, [`NewContext`] a guest thread nobody
+//! drives yet, [`Context`] the thread as its own kernel thread drives it. Nothing of the kernel (tasks,
+//! files, errno policy) is below this line, and nothing of ptrace or seccomp above it.
+//!
+//! Neighbours: `kernel` uses these traits; `ptrace` implements them; `mock` is for unit tests.
+#![forbid(unsafe_code)]
+
+mod call;
+mod context;
+mod registers;
+mod space;
+mod trap;
+
+pub use call::{FutexCall, HostCall, HostCallError, HostCallFailure, MapFile};
+pub use context::{Capabilities, Context, Interrupter, NewContext, NewProcess, Platform, PlatformError};
+pub use registers::Registers;
+pub use space::{AddressSpace, GuestRange, Reach, Vdso};
+pub use trap::{Exception, ExitStatus, SyscallEntry, Trap};

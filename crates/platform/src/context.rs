@@ -1,0 +1,104 @@
+//! Guest threads, and what makes guest processes.
+
+use std::sync::Arc;
+
+use abi::{Errno, UserAddr};
+
+use crate::{AddressSpace, HostCall, HostCallFailure, Registers, Trap};
+
+/// What a platform can do, as data.
+#[derive(Clone, Debug)]
+pub struct Capabilities {
+    /// `ptrace`, `sysemu`, `stub`: as `--platform` names it.
+    pub name: &'static str,
+    /// Bytes of the extended state that [`Context::fp_state`] gives (the host's XSAVE area, standard
+    /// format, at least 576).
+    pub xsave_size: usize,
+    /// The XCR0 bits that are in it.
+    pub xsave_features: u64,
+}
+
+/// A host failure that leaves a guest process or the platform unusable.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {source}")]
+pub struct PlatformError {
+    /// What was tried, in words for the user.
+    pub what: &'static str,
+    pub source: std::io::Error,
+}
+
+/// A new guest process: its memory, empty but for the stub, and its first thread.
+pub struct NewProcess {
+    pub space: Arc<dyn AddressSpace>,
+    pub thread: Box<dyn NewContext>,
+}
+
+/// One way to run guest code.
+pub trait Platform: Send + Sync {
+    fn capabilities(&self) -> &Capabilities;
+
+    /// A fresh guest process that no guest code has ever run in. From any thread of the kernel.
+    fn spawn(&self) -> Result<NewProcess, PlatformError>;
+}
+
+/// A guest thread that nobody drives yet; it runs nothing until bound.
+pub trait NewContext: Send {
+    /// Takes it over, on the kernel thread that will drive it for all its life.
+    fn bind(self: Box<Self>) -> Result<Box<dyn Context>, PlatformError>;
+}
+
+/// A guest thread, driven by one kernel thread (not `Send`: a tracee obeys only the thread that attached).
+/// Dropping it ends the host thread; the process goes on while it has others (its leader parks).
+pub trait Context {
+    /// Runs the guest until something happens.
+    fn run(&mut self) -> Trap;
+
+    /// Sets what the system call that `run` reported returns (the guest's `rax`).
+    fn set_result(&mut self, value: u64);
+
+    /// All general registers: fetched on first use after `run`, written back before the next if `&mut` was
+    /// taken. `rip` is behind the `syscall` instruction after [`Trap::Syscall`].
+    fn registers(&mut self) -> &Registers;
+    fn registers_mut(&mut self) -> &mut Registers;
+
+    /// The extended state as the host's XSAVE area (standard format, [`Capabilities::xsave_size`] bytes).
+    fn fp_state(&mut self) -> Result<Vec<u8>, Errno>;
+    /// Sets it. The host validates (reserved MXCSR bits, header): `EINVAL`.
+    fn set_fp_state(&mut self, xsave: &[u8]) -> Result<(), Errno>;
+    /// Sets it to what a fresh process has.
+    fn reset_fp_state(&mut self) -> Result<(), Errno>;
+
+    /// Makes these calls in the guest's host thread, in order, as one hand-over where the platform can; stops
+    /// at the first failure. Returns the result of the last one.
+    fn host_calls(&mut self, calls: &[HostCall<'_>]) -> Result<u64, HostCallFailure>;
+
+    /// If the aligned word at `at` is `old`, makes it `new`, atomically against the guest's threads.
+    /// Returns what was there; `EFAULT` where nothing writable is.
+    fn compare_exchange(&mut self, at: UserAddr, old: u32, new: u32) -> Result<u32, Errno>;
+
+    /// The guest process that this thread is of.
+    fn space(&self) -> &Arc<dyn AddressSpace>;
+
+    /// A new process with a copy of this one's memory (copy-on-write) whose only thread has a copy of this
+    /// thread's registers and extended state.
+    fn fork(&mut self) -> Result<NewProcess, PlatformError>;
+
+    /// A new process that shares this one's memory (`CLONE_VM` without `CLONE_THREAD`: vfork); else like
+    /// `fork`.
+    fn fork_sharing_memory(&mut self) -> Result<NewProcess, PlatformError>;
+
+    /// A new thread in this process, with a copy of this thread's registers and extended state.
+    fn new_thread(&mut self) -> Result<Box<dyn NewContext>, PlatformError>;
+
+    /// Kicks it, from any thread.
+    fn interrupter(&self) -> Arc<dyn Interrupter>;
+}
+
+/// Makes a guest thread come back from [`Context::run`] with [`Trap::Interrupted`], and from a blocking
+/// host call with [`HostCallError::Interrupted`](crate::HostCallError::Interrupted).
+///
+/// A kick is never lost: one that comes between two runs makes the next come back at once (that run may
+/// also report another trap first, and then the one after it comes back).
+pub trait Interrupter: Send + Sync {
+    fn interrupt(&self);
+}

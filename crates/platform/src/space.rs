@@ -1,0 +1,62 @@
+//! One guest process's memory and life, as any thread of the kernel may use it.
+
+use std::os::fd::BorrowedFd;
+
+use abi::UserAddr;
+
+/// `len` bytes of guest memory from `start` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuestRange {
+    pub start: UserAddr,
+    pub len: usize,
+}
+
+/// How far a copy goes to reach a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// What is mapped: a hole or a wrong protection is a fault.
+    Mapped,
+    /// Also what the host's fault handler would map at an access by the guest itself: the ungrown part of
+    /// a stack. It ignores protections, so the caller has checked that the mapping may be accessed so.
+    Growing,
+}
+
+/// A guest process's memory and life. Dropping the last reference ends the process and reaps it: its host
+/// pid is not reused before that.
+///
+/// All addresses lie below [`abi::GUEST_TOP`]: the caller has checked (the platform checks again).
+pub trait AddressSpace: Send + Sync {
+    /// Copies from the guest, range after range, into `into` (as long as all of them together).
+    /// Returns the bytes copied; fewer than asked means that the next byte faults. A dead process copies 0.
+    fn read(&self, from: &[GuestRange], into: &mut [u8], reach: Reach) -> usize;
+
+    /// Copies to the guest, likewise.
+    fn write(&self, from: &[u8], to: &[GuestRange], reach: Reach) -> usize;
+
+    /// Ends the guest process at once, all threads of it. Not waited for.
+    fn kill(&self);
+
+    /// A host descriptor that becomes readable when the process has died, for the kernel's event thread.
+    fn death(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Where the host's vDSO lies in it, if it has one (for `AT_SYSINFO_EHDR`), and its length in bytes,
+    /// with the data pages before it: `(start of the vdso ELF image, first page of vvar, end)`.
+    fn vdso(&self) -> Option<Vdso>;
+
+    /// Memory use as the host counts it, in pages: `(resident, shared)`.
+    fn resident_pages(&self) -> (u64, u64);
+
+    /// The host's pid, for diagnostics and for reading the host's `/proc/PID` (maps, smaps, pagemap).
+    fn host_pid(&self) -> i32;
+}
+
+/// Where the host's vDSO lies in a guest process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vdso {
+    /// First data page (`[vvar]`).
+    pub vvar: UserAddr,
+    /// The ELF image (`[vdso]`).
+    pub image: UserAddr,
+    /// End of it, exclusive.
+    pub end: UserAddr,
+}

@@ -1,0 +1,46 @@
+//! Why a guest thread stopped.
+
+use abi::UserAddr;
+
+/// Why [`Context::run`](crate::Context::run) returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trap {
+    /// The guest asks for a system call. It goes on behind the `syscall` instruction; what
+    /// [`Context::set_result`](crate::Context::set_result) was given is in its `rax` then.
+    Syscall(SyscallEntry),
+    /// The guest's own instruction failed: a page fault, a division by zero, a breakpoint, …
+    Exception(Exception),
+    /// An [`Interrupter`](crate::Interrupter) kicked, or something else asks to look again. May be spurious.
+    Interrupted,
+    /// The guest's host process, or this thread of it, is gone, unasked.
+    Died(ExitStatus),
+}
+
+/// A system call as the guest made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyscallEntry {
+    /// The number in `rax`, all 64 bits: Linux looks at the lower 32 (`x32` numbers have bit 30).
+    pub number: u64,
+    /// `rdi, rsi, rdx, r10, r8, r9`.
+    pub args: [u64; 6],
+    /// Whether it came by the 64-bit `syscall` instruction. Others (`int 0x80`, …) get `ENOSYS`.
+    pub native: bool,
+}
+
+/// A fault or trap that the host reported of the guest's code, as a signal would tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exception {
+    /// The signal that Linux sends: SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP.
+    pub signal: i32,
+    /// The host's `si_code`.
+    pub code: i32,
+    /// The host's `si_addr`.
+    pub addr: UserAddr,
+}
+
+/// How a host process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    Exited(i32),
+    Killed(i32),
+}
