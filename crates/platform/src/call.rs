@@ -18,12 +18,35 @@ pub struct MapFile<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum HostCall<'a> {
     /// `mmap`: `flags` holds MAP_FIXED or MAP_FIXED_NOREPLACE; no HUGETLB, no LOCKED.
-    Map { addr: UserAddr, len: u64, prot: u32, flags: u32, file: Option<MapFile<'a>> },
-    Unmap { addr: UserAddr, len: u64 },
-    Protect { addr: UserAddr, len: u64, prot: u32 },
+    Map {
+        addr: UserAddr,
+        len: u64,
+        prot: u32,
+        flags: u32,
+        file: Option<MapFile<'a>>,
+    },
+    Unmap {
+        addr: UserAddr,
+        len: u64,
+    },
+    Protect {
+        addr: UserAddr,
+        len: u64,
+        prot: u32,
+    },
     /// `mremap` with `old_len` not 0. `to` given: MAYMOVE | FIXED (| DONTUNMAP); else in place.
-    Remap { addr: UserAddr, old_len: u64, new_len: u64, to: Option<UserAddr>, keep_old: bool },
-    Advise { addr: UserAddr, len: u64, advice: i32 },
+    Remap {
+        addr: UserAddr,
+        old_len: u64,
+        new_len: u64,
+        to: Option<UserAddr>,
+        keep_old: bool,
+    },
+    Advise {
+        addr: UserAddr,
+        len: u64,
+        advice: i32,
+    },
     /// `futex`: may block until woken, timed out or kicked.
     Futex(FutexCall),
     /// Unmaps all that the guest has, up to [`abi::GUEST_TOP`] (exec in place).
