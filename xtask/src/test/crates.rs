@@ -1,0 +1,103 @@
+//! Tests of the workspace's own crates: unit, property and conformance tests, by nextest where it is installed.
+use std::process::{Command, Output};
+
+use super::Plan;
+
+/// Runs them and adds up what the runner reports.
+pub(crate) fn run(plan: &Plan) {
+    plan.report.stage("crates");
+    let cargo = || {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.current_dir(&plan.workspace).env("CARGO_TERM_COLOR", "never");
+        cargo
+    };
+    let nextest = cargo().args(["nextest", "--version"]).output().is_ok_and(|output| output.status.success());
+    if nextest {
+        let mut all = cargo();
+        all.args(["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", "2"]);
+        all.args(["--failure-output", "final", "--status-level", "fail", "--no-tests", "pass"]);
+        count(plan, "cargo nextest run", all.output(), nextest_counts);
+        let mut docs = cargo();
+        docs.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
+        count(plan, "cargo test --doc", docs.output(), libtest_counts);
+    } else {
+        let mut all = cargo();
+        all.args(["test", "--workspace", "--no-fail-fast", "--", "--test-threads", "2"]);
+        count(plan, "cargo test", all.output(), libtest_counts);
+    }
+}
+
+type Counts = (usize, usize, usize);
+
+fn count(plan: &Plan, what: &str, output: std::io::Result<Output>, read: impl Fn(&str) -> Option<Counts>) {
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => return plan.report.failed(what, error.to_string()),
+    };
+    let text = [&output.stdout[..], &output.stderr[..]].map(String::from_utf8_lossy).concat();
+    let (passed, failed, skipped) = read(&text).unwrap_or((0, 0, 0));
+    plan.report.passed(passed);
+    if skipped > 0 {
+        plan.report.skipped(format!("{what}: ignored tests"), skipped);
+    }
+    for _ in 1..failed {
+        plan.report.failed(format!("{what}: one more"), "");
+    }
+    if !output.status.success() || failed > 0 {
+        plan.report.failed(what, text);
+    }
+}
+
+/// `Summary [ 0.1s] 12 tests run: 11 passed, 1 failed, 2 skipped`; a timed-out test counts as failed.
+fn nextest_counts(text: &str) -> Option<Counts> {
+    let line = text.lines().rev().find(|line| line.trim_start().starts_with("Summary ["))?;
+    let (_, counts) = line.split_once(": ")?;
+    let words = ["failed", "timed out", "exec failed"];
+    Some((
+        number(counts, "passed"),
+        words.iter().map(|word| number(counts, word)).sum(),
+        number(counts, "skipped"),
+    ))
+}
+
+/// The number before a word, if there is one: 11 in `11 passed (1 slow), 1 failed`.
+fn number(counts: &str, word: &str) -> usize {
+    let part = counts.split(", ").find_map(|part| {
+        let (number, rest) = part.trim().split_once(' ')?;
+        (rest == word || rest.starts_with(&format!("{word} "))).then_some(number)
+    });
+    part.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// The sum of `test result: ok. 3 passed; 0 failed; 1 ignored; …` over all test binaries.
+fn libtest_counts(text: &str) -> Option<Counts> {
+    let mut sum = None;
+    for line in text.lines().filter_map(|line| line.trim().strip_prefix("test result: ")) {
+        let (_, counts) = line.split_once(". ")?;
+        let counts = counts.replace("; ", ", ");
+        let (passed, failed, ignored) = sum.unwrap_or((0, 0, 0));
+        let [p, f, i] = ["passed", "failed", "ignored"].map(|word| number(&counts, word));
+        sum = Some((passed + p, failed + f, ignored + i));
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nextest_summaries_are_read() {
+        let text =
+            "x\n     Summary [   0.043s] 8 tests run: 5 passed (1 slow), 2 failed, 1 timed out, 3 skipped\n";
+        assert_eq!(nextest_counts(text), Some((5, 3, 3)));
+        assert_eq!(nextest_counts("error: no"), None);
+    }
+
+    #[test]
+    fn libtest_results_add_up() {
+        let text = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
+                    test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(libtest_counts(text), Some((4, 2, 1)));
+    }
+}
