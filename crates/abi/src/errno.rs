@@ -8,7 +8,8 @@ impl Errno {
     /// The error with this number. Numbers outside 1..=4095 become `EIO`: no caller can make a
     /// success out of a failure.
     pub const fn from_raw(number: i32) -> Errno {
-        if number >= 1 && number <= 4095 { Errno(number as u16) } else { Errno::EIO }
+        let in_range = number >= 1 && number <= 4095;
+        if in_range { Errno((number.cast_unsigned() & 0xfff) as u16) } else { Errno::EIO }
     }
 
     /// Its number, positive.
@@ -18,7 +19,7 @@ impl Errno {
 
     /// What the guest's `rax` holds for it.
     pub const fn as_result(self) -> u64 {
-        -(self.0 as i64) as u64
+        (self.0 as u64).wrapping_neg()
     }
 
     /// Its name, such as `ENOENT`; `None` for a number that Linux does not use.
