@@ -1,7 +1,10 @@
 //! `cargo xtask`: the chores of the workspace as code.
 //!
-//! `test` prepares a machine and runs everything that shows umlaut to work (see [`test`]).
+//! `test` prepares a machine and runs everything that shows umlaut to work (see [`test`]); `tidy` checks the rules of
+//! the house (see [`tidy`]); `docs` writes the documents that are generated from code (see [`docs`]).
+mod docs;
 mod test;
+mod tidy;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,6 +23,10 @@ struct Options {
 enum Chore {
     /// Set the machine up, build, and run the tests: crates, guest programs, real programs
     Test(test::Options),
+    /// Check the rules of the house: sizes, heads, dependencies, unsafe code, generated documents
+    Tidy(tidy::Options),
+    /// Write the generated documents anew
+    Docs,
 }
 
 /// The directory of the workspace: the parent of this crate.
@@ -31,6 +38,8 @@ fn workspace() -> PathBuf {
 fn main() -> ExitCode {
     let done = match Options::parse().chore {
         Chore::Test(options) => test::run(&workspace(), &options),
+        Chore::Tidy(options) => tidy::run(&workspace(), &options),
+        Chore::Docs => docs::write(&workspace()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -227,7 +227,7 @@ fn judge(
         if let Some((_, why)) = results.skips.iter().find(|(skipped, _)| skipped == case) {
             failures.insert(case.clone(), format!("skipped inside, though it ran natively: {why}"));
         } else if !results.passes.contains(case) && !failures.contains_key(case) {
-            failures.insert(case.clone(), "no result".into());
+            failures.insert(case.clone(), String::new()); // no result
         }
     }
     let whole = reason("*");
@@ -241,7 +241,7 @@ fn judge(
         for (case, text) in &failures {
             match reason(case) {
                 Some(reason) => plan.report.known_failure(reason),
-                None if shown => plan.report.failed(title(case), text.clone()),
+                None if shown || text.is_empty() => plan.report.failed(title(case), text.clone()),
                 None => {
                     shown = true; // the program's whole output goes with its first failure only
                     plan.report.failed(title(case), format!("{text}\n{}", outcome.text()));

@@ -1,8 +1,9 @@
 //! `cargo xtask test`: sets the machine up, builds, and runs all tests; ends with `N passed, N failed, N skipped`.
 //!
 //! [`Options`] are the command line, [`Plan`] is what came of them: platforms, users, where things are. The stages:
-//! `setup` (packages), `crates` (unit, property and conformance tests of the workspace), `guest` (the matrix of guest
+//! `setup` (packages), `checks` (format, lints, house rules), `crates` (unit, property and conformance tests of the workspace), `guest` (the matrix of guest
 //! programs). Everything that did not run is said and counted.
+mod checks;
 mod crates;
 mod expect;
 mod guest;
@@ -68,6 +69,8 @@ pub(crate) struct Options {
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Stage {
+    /// Format, clippy, house rules, dependencies
+    Checks,
     /// Tests of the workspace's own crates
     Crates,
     /// The guest programs
@@ -193,6 +196,9 @@ pub(crate) fn run(workspace: &Path, options: &Options) -> Result<bool> {
     } else if !setup::umlaut(&plan, options.binary.as_deref()) {
         plan.report.line("without umlaut the tests run natively only");
         plan.platforms.clear();
+    }
+    if options.stage.contains(&Stage::Checks) && all {
+        checks::run(&plan);
     }
     if options.stage.contains(&Stage::Crates) && all {
         crates::run(&plan);

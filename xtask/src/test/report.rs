@@ -99,7 +99,7 @@ impl Report {
                 _ => format!("skipped {cases} times: {why}\n"),
             };
         }
-        for (what, output) in &counts.failures {
+        for (what, output) in counts.failures.iter().filter(|(_, output)| !output.is_empty()) {
             out += &format!("\n--- FAIL {what}\n{}", shorten(output));
         }
         if !counts.failures.is_empty() {
