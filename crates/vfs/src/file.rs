@@ -1,0 +1,204 @@
+//! Open files.
+
+use std::any::Any;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use abi::{Errno, FileType, OpenFlags};
+use smallvec::SmallVec;
+use sync::{SysResult, WaitQueue};
+
+use crate::{Attributes, Caller, Inode, Path, Ready, UserRead, UserWrite};
+
+/// How a file is opened: the access and status flags of `open` (creation flags have been dealt with).
+#[derive(Clone, Copy, Debug)]
+pub struct OpenHow {
+    pub flags: OpenFlags,
+}
+
+/// `lseek`, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seek {
+    Set(i64),
+    Current(i64),
+    End(i64),
+    Data(i64),
+    Hole(i64),
+}
+
+/// What `mmap` of a file maps.
+pub enum Mapping {
+    /// This host file (or memfd), at the same offsets as the guest's file.
+    Host(Arc<OwnedFd>),
+    /// Fresh zero pages (`/dev/zero`).
+    Zero,
+}
+
+/// Takes directory entries; `false`: no more room, stop (the entry was not taken).
+pub trait DirSink {
+    /// `next` is the position behind this entry: what `lseek` and the next `read_dir` go on with.
+    fn entry(&mut self, name: &[u8], ino: u64, file_type: FileType, next: u64) -> bool;
+}
+
+/// The operations of an open file (Linux: `file_operations`). Blocking ones wait with the caller's waiter
+/// unless the description is non-blocking (`EAGAIN` then). Offsets are the file's own business, because a host
+/// file's lies in the host's open file description.
+#[allow(unused_variables, reason = "defaults ignore their arguments")]
+pub trait FileOps: Any + Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+
+    /// Reads at the file's offset and moves it; returns bytes put, 0 at the end. A fault after some bytes gives
+    /// their count, before any `EFAULT`.
+    fn read(&self, file: &FileDescription, caller: &dyn Caller, to: &mut dyn UserWrite) -> SysResult<usize> {
+        Err(Errno::EINVAL.into())
+    }
+
+    /// Writes at the file's offset (the end with `O_APPEND`) and moves it.
+    fn write(&self, file: &FileDescription, caller: &dyn Caller, from: &mut dyn UserRead) -> SysResult<usize> {
+        Err(Errno::EINVAL.into())
+    }
+
+    /// Reads at `offset`. `ESPIPE` for what cannot seek.
+    fn read_at(
+        &self,
+        file: &FileDescription,
+        caller: &dyn Caller,
+        offset: u64,
+        to: &mut dyn UserWrite,
+    ) -> SysResult<usize> {
+        Err(Errno::ESPIPE.into())
+    }
+
+    fn write_at(
+        &self,
+        file: &FileDescription,
+        caller: &dyn Caller,
+        offset: u64,
+        from: &mut dyn UserRead,
+    ) -> SysResult<usize> {
+        Err(Errno::ESPIPE.into())
+    }
+
+    /// Moves the offset; returns the new one.
+    fn seek(&self, file: &FileDescription, to: Seek) -> SysResult<u64> {
+        Err(Errno::ESPIPE.into())
+    }
+
+    /// Gives the entries behind the description's position, `.` and `..` among them, and moves it past those
+    /// taken. `EINVAL` from the caller if not even one fitted.
+    fn read_dir(&self, file: &FileDescription, caller: &dyn Caller, to: &mut dyn DirSink) -> SysResult<()> {
+        Err(Errno::ENOTDIR.into())
+    }
+
+    /// Fresh attributes, for files without a path (pipes, sockets) and for those whose open host file is
+    /// the truth. `None`: ask the inode.
+    fn attributes(&self) -> Option<SysResult<Attributes>> {
+        None
+    }
+
+    fn truncate(&self, file: &FileDescription, caller: &dyn Caller, size: u64) -> SysResult<()> {
+        Err(Errno::EINVAL.into())
+    }
+
+    fn allocate(&self, file: &FileDescription, caller: &dyn Caller, mode: u32, offset: u64, len: u64) -> SysResult<()> {
+        Err(Errno::EOPNOTSUPP.into())
+    }
+
+    fn sync(&self, data_only: bool) -> SysResult<()> {
+        Err(Errno::EINVAL.into())
+    }
+
+    /// What to map. `writable_shared`: a shared mapping that may be written to. `ENODEV`: cannot be mapped.
+    fn mapping(&self, file: &FileDescription, writable_shared: bool) -> SysResult<Mapping> {
+        Err(Errno::ENODEV.into())
+    }
+
+    fn ioctl(&self, file: &FileDescription, caller: &dyn Caller, command: u32, argument: u64) -> SysResult<usize> {
+        Err(Errno::ENOTTY.into())
+    }
+
+    /// What is ready now. Regular files are always readable and writable.
+    fn poll(&self, file: &FileDescription) -> Ready {
+        Ready::READABLE | Ready::WRITABLE
+    }
+
+    /// The queues woken when `poll`'s answer may have changed. Empty: it never changes, and epoll refuses the
+    /// file with `EPERM`.
+    fn wait_queues(&self) -> SmallVec<[&WaitQueue; 2]> {
+        SmallVec::new()
+    }
+
+    /// `F_SETFL` changed the status flags; `changed` are those that did.
+    fn flags_changed(&self, file: &FileDescription, changed: OpenFlags) -> SysResult<()> {
+        Ok(())
+    }
+
+    /// A descriptor of it was closed by `close`, `dup2`, exec or exit (Linux: `flush`).
+    fn flush(&self, file: &FileDescription, caller: &dyn Caller) -> SysResult<()> {
+        Ok(())
+    }
+
+    /// A host descriptor of the same open file, for host-side locks, copy_file_range and delegation.
+    fn host_fd(&self) -> Option<Arc<OwnedFd>> {
+        None
+    }
+
+    /// What /proc/PID/fd shows for a file without a path: `pipe:[5]`, `anon_inode:[eventpoll]`.
+    fn link_name(&self) -> Option<String> {
+        None
+    }
+}
+
+/// One open file (Linux: `struct file`), shared by all descriptors made by `dup`, `fork` and `SCM_RIGHTS`.
+pub struct FileDescription {
+    pub ops: Box<dyn FileOps>,
+    /// The inode, where the file has one.
+    pub inode: Option<Arc<Inode>>,
+    /// Where it was opened; `None` for pipes, sockets and the like.
+    pub path: Option<Path>,
+    flags: AtomicU32,
+    /// Who owns its locks and events; details in `description_state`.
+    pub state: crate::description_state::DescriptionState,
+}
+
+impl FileDescription {
+    pub fn new(ops: Box<dyn FileOps>, path: Option<Path>, flags: OpenFlags) -> Arc<FileDescription> {
+        let inode = path.as_ref().map(|path| path.inode().clone());
+        Arc::new(FileDescription { ops, inode, path, flags: AtomicU32::new(flags.bits()), state: Default::default() })
+    }
+
+    /// Access mode and status flags, as `F_GETFL` gives them.
+    pub fn flags(&self) -> OpenFlags {
+        OpenFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))
+    }
+
+    /// Replaces the status flags in `mask` by those of `new`.
+    pub fn set_flags(&self, mask: OpenFlags, new: OpenFlags) {
+        let (mask, new) = (mask.bits(), new.bits());
+        // The closure always gives a value, so this cannot fail.
+        let _ = self.flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old & !mask | new & mask));
+    }
+
+    pub fn is_nonblocking(&self) -> bool {
+        self.flags().contains(OpenFlags::NONBLOCK)
+    }
+
+    pub fn is_readable(&self) -> bool {
+        !self.is_path_only() && self.flags().bits() & 3 != 1
+    }
+
+    pub fn is_writable(&self) -> bool {
+        !self.is_path_only() && matches!(self.flags().bits() & 3, 1 | 2)
+    }
+
+    /// Opened with `O_PATH`: no I/O.
+    pub fn is_path_only(&self) -> bool {
+        self.flags().contains(OpenFlags::PATH)
+    }
+
+    /// The kernel's own type behind it, if it is `T`.
+    pub fn downcast<T: FileOps>(&self) -> Option<&T> {
+        self.ops.as_any().downcast_ref()
+    }
+}
