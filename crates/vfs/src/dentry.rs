@@ -1,8 +1,8 @@
 //! Dentries, mounts and paths: names in the tree.
 
-use std::sync::{Arc, Weak};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 use sync::Mutex;
 use sync::order::{Dentry as DentryLevel, Leaf};

@@ -55,7 +55,12 @@ pub trait FileOps: Any + Send + Sync {
     }
 
     /// Writes at the file's offset (the end with `O_APPEND`) and moves it.
-    fn write(&self, file: &FileDescription, caller: &dyn Caller, from: &mut dyn UserRead) -> SysResult<usize> {
+    fn write(
+        &self,
+        file: &FileDescription,
+        caller: &dyn Caller,
+        from: &mut dyn UserRead,
+    ) -> SysResult<usize> {
         Err(Errno::EINVAL.into())
     }
 
@@ -101,7 +106,14 @@ pub trait FileOps: Any + Send + Sync {
         Err(Errno::EINVAL.into())
     }
 
-    fn allocate(&self, file: &FileDescription, caller: &dyn Caller, mode: u32, offset: u64, len: u64) -> SysResult<()> {
+    fn allocate(
+        &self,
+        file: &FileDescription,
+        caller: &dyn Caller,
+        mode: u32,
+        offset: u64,
+        len: u64,
+    ) -> SysResult<()> {
         Err(Errno::EOPNOTSUPP.into())
     }
 
@@ -114,7 +126,13 @@ pub trait FileOps: Any + Send + Sync {
         Err(Errno::ENODEV.into())
     }
 
-    fn ioctl(&self, file: &FileDescription, caller: &dyn Caller, command: u32, argument: u64) -> SysResult<usize> {
+    fn ioctl(
+        &self,
+        file: &FileDescription,
+        caller: &dyn Caller,
+        command: u32,
+        argument: u64,
+    ) -> SysResult<usize> {
         Err(Errno::ENOTTY.into())
     }
 
@@ -165,7 +183,13 @@ pub struct FileDescription {
 impl FileDescription {
     pub fn new(ops: Box<dyn FileOps>, path: Option<Path>, flags: OpenFlags) -> Arc<FileDescription> {
         let inode = path.as_ref().map(|path| path.inode().clone());
-        Arc::new(FileDescription { ops, inode, path, flags: AtomicU32::new(flags.bits()), state: Default::default() })
+        Arc::new(FileDescription {
+            ops,
+            inode,
+            path,
+            flags: AtomicU32::new(flags.bits()),
+            state: Default::default(),
+        })
     }
 
     /// Access mode and status flags, as `F_GETFL` gives them.
@@ -177,7 +201,9 @@ impl FileDescription {
     pub fn set_flags(&self, mask: OpenFlags, new: OpenFlags) {
         let (mask, new) = (mask.bits(), new.bits());
         // The closure always gives a value, so this cannot fail.
-        let _ = self.flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old & !mask | new & mask));
+        let _ = self
+            .flags
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old & !mask | new & mask));
     }
 
     pub fn is_nonblocking(&self) -> bool {

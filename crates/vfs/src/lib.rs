@@ -26,11 +26,11 @@ pub use caller::{Caller, SliceSink, SliceSource, UserRead, UserWrite};
 pub use capability::{CapSet, Capability};
 pub use cred::Cred;
 pub use dentry::{Dentry, MagicTarget, Mount, Path};
-pub use file::{DirSink, FileDescription, FileOps, Mapping, OpenHow, Seek};
-pub use inode_state::InodeState;
 pub use description_state::DescriptionState;
-pub use ready::Ready;
+pub use file::{DirSink, FileDescription, FileOps, Mapping, OpenHow, Seek};
 pub use inode::{
     AttributeChange, Attributes, FileSystem, FsStat, Inode, InodeOps, NewNode, NewNodeKind, RenameMode,
     SetTime, XattrMode,
 };
+pub use inode_state::InodeState;
+pub use ready::Ready;
