@@ -24,6 +24,8 @@ levels! {
     TaskShared = 250;
     /// The mount table.
     Mounts = 300;
+    /// An overlay's tree: its changes are steps on other file systems.
+    Overlay = 305;
     /// A file system's rename lock (the shape of its directory tree).
     Rename = 310;
     /// A directory entry's children.

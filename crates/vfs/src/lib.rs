@@ -11,6 +11,7 @@
 //! Neighbours: `kernel` (system calls) above, `fs-*` beside, `sync` and `abi` below. No host calls here.
 #![forbid(unsafe_code)]
 
+mod anonymous;
 mod caller;
 mod capability;
 mod cred;
@@ -22,6 +23,7 @@ mod inode_state;
 pub mod locks;
 mod ready;
 
+pub use anonymous::anonymous_dev;
 pub use caller::{Caller, SliceSink, SliceSource, UserRead, UserWrite};
 pub use capability::{CapSet, Capability};
 pub use cred::Cred;
