@@ -286,8 +286,6 @@ names! {
         SET_RW_HINT = 1036;
         GET_FILE_RW_HINT = 1037;
         SET_FILE_RW_HINT = 1038;
-        GETDELEG = 1039;
-        SETDELEG = 1040;
     }
 
     /// Kind of a record lock or lease.
@@ -350,13 +348,6 @@ layout! {
     struct FileHandle: 8 {
         0 handle_bytes: u32,
         4 handle_type: i32,
-    }
-
-    /// The fixed part of `struct linux_dirent64`; the name with its zero follows at offset 19, without
-    /// alignment: this is its first 16 bytes, and the type is the byte after.
-    struct Dirent64: 16 {
-        0 ino: u64,
-        8 off: i64,
     }
 
     /// `struct xattr_args`, of `setxattrat` and `getxattrat`.
