@@ -174,7 +174,8 @@ fn one(
         let mut argv = platform.map_or_else(Vec::new, |platform| plan.umlaut(platform));
         argv.push(binary.into());
         let (dir_path, timeout) = (dir.path().to_owned(), program.timeout * plan.patience);
-        Ok(Job { argv, dir: dir_path, user, stdin: None, timeout }.run())
+        let env = vec![("TMPDIR".into(), dir.path().into())];
+        Ok(Job { argv, dir: dir_path, user, env, stdin: None, timeout }.run())
     };
     let native = run(None)?;
     let reference = Results::read(&native);

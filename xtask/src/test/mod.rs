@@ -2,12 +2,13 @@
 //!
 //! [`Options`] are the command line, [`Plan`] is what came of them: platforms, users, where things are. The stages:
 //! `setup` (packages), `checks` (format, lints, house rules), `crates` (unit, property and conformance tests of the workspace), `guest` (the matrix of guest
-//! programs). Everything that did not run is said and counted.
+//! programs), `programs` (real programs). Everything that did not run is said and counted.
 mod checks;
 mod crates;
 mod expect;
 mod guest;
 mod process;
+mod programs;
 mod report;
 mod setup;
 
@@ -45,7 +46,7 @@ pub(crate) struct Options {
     #[arg(long)]
     filter: Option<String>,
     /// Only these stages
-    #[arg(long, value_delimiter = ',', default_value = "crates,guest")]
+    #[arg(long, value_delimiter = ',', default_value = "crates,guest,programs")]
     stage: Vec<Stage>,
     /// Only as the unprivileged user
     #[arg(long, conflicts_with = "root")]
@@ -75,6 +76,8 @@ enum Stage {
     Crates,
     /// The guest programs
     Guest,
+    /// Real programs
+    Programs,
 }
 
 /// What is run, where, and as whom.
@@ -206,26 +209,50 @@ pub(crate) fn run(workspace: &Path, options: &Options) -> Result<bool> {
     if options.stage.contains(&Stage::Guest) {
         guest_stage(&plan, all)?;
     }
+    if options.stage.contains(&Stage::Programs) {
+        programs_stage(&plan, all)?;
+    }
     setup::left_behind(&plan);
     Ok(plan.report.finish())
 }
 
 fn guest_stage(plan: &Plan, all: bool) -> Result<()> {
     plan.report.stage("guest programs");
-    let mut expectations = BTreeMap::new();
-    for platform in &plan.platforms {
-        let path = plan.workspace.join(format!("tests/guest/expect/{platform}.txt"));
-        expectations.insert(platform.clone(), Expectations::load(&path)?);
-    }
+    let expectations = expectations(plan, "tests/guest/expect")?;
     let programs = guest::build(plan, guest::find(plan)?);
     guest::matrix(plan, &programs, &expectations);
-    if all && plan.full && plan.users.len() == 2 {
-        for (platform, list) in &expectations {
-            for what in list.unmet() {
-                plan.report
-                    .failed(format!("{platform} {what}"), "listed as a known failure, but no such case ran");
-            }
+    unmet(plan, all, &expectations);
+    Ok(())
+}
+
+fn programs_stage(plan: &Plan, all: bool) -> Result<()> {
+    plan.report.stage("real programs");
+    setup::copy_for_all(&plan.workspace.join("tests/programs/lib"), &plan.scratch.path().join("lib"))?;
+    let expectations = expectations(plan, "tests/programs/expect")?;
+    let scripts = programs::find(plan)?;
+    programs::run(plan, &scripts, &expectations);
+    unmet(plan, all, &expectations);
+    Ok(())
+}
+
+fn expectations(plan: &Plan, dir: &str) -> Result<BTreeMap<String, Expectations>> {
+    let mut all = BTreeMap::new();
+    for platform in &plan.platforms {
+        let path = plan.workspace.join(dir).join(format!("{platform}.txt"));
+        all.insert(platform.clone(), Expectations::load(&path)?);
+    }
+    Ok(all)
+}
+
+/// After a complete run, each known failure must have been met.
+fn unmet(plan: &Plan, all: bool, expectations: &BTreeMap<String, Expectations>) {
+    if !(all && plan.full && plan.users.len() == 2) {
+        return;
+    }
+    for (platform, list) in expectations {
+        for what in list.unmet() {
+            plan.report
+                .failed(format!("{platform} {what}"), "listed as a known failure, but no such case ran");
         }
     }
-    Ok(())
 }

@@ -47,6 +47,8 @@ pub(crate) struct Job {
     pub(crate) argv: Vec<OsString>,
     pub(crate) dir: PathBuf,
     pub(crate) user: User,
+    /// Variables besides the few that every program gets.
+    pub(crate) env: Vec<(OsString, OsString)>,
     /// What it reads; `None` is /dev/null.
     pub(crate) stdin: Option<Vec<u8>>,
     pub(crate) timeout: Duration,
@@ -117,7 +119,7 @@ impl Job {
         let home = "/home";
         let user = if self.user == User::Root { "root" } else { "nobody" };
         command.envs([("PATH", PATH), ("HOME", home), ("USER", user), ("LANG", "C.UTF-8"), ("TZ", "UTC0")]);
-        command.env("TERM", "xterm").env("TMPDIR", &self.dir).process_group(0);
+        command.env("TERM", "xterm").envs(self.env.iter().cloned()).process_group(0);
         command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -2,6 +2,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::Context;
 use rustix::process::{Pid, Signal, WaitOptions, geteuid, kill_process, waitpid};
 
 use super::process::User;
@@ -128,6 +129,24 @@ pub(crate) fn umlaut(plan: &Plan, given: Option<&Path>) -> bool {
         return false;
     }
     true
+}
+
+/// Copies the files of a directory to where every user can read them.
+///
+/// # Errors
+/// If a file cannot be copied.
+pub(crate) fn copy_for_all(from: &Path, to: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(to)?;
+    open_to_all(to)?;
+    for entry in std::fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            let copy = to.join(entry.file_name());
+            std::fs::copy(entry.path(), &copy)?;
+            open_to_all(&copy)?;
+        }
+    }
+    Ok(())
 }
 
 /// What tests left running has become our child (we are a subreaper): that is a failure, and it is ended.

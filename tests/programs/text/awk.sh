@@ -1,0 +1,8 @@
+#!/bin/bash
+# run: smoke
+printf 'a 1 x\nb 2 y\nc 3 z\n' > t
+awk '{ print $2, NR, NF }' t; awk -F: '{ print $1 }' <<< root:x; awk '{ s += $2 } END { print s, s / NR }' t; awk '/b/ { print "found", FNR, FILENAME }' t; awk 'NR == 2, NR == 3' t; awk 'BEGIN { OFS = "-" } { $1 = $1 } 1' t
+awk '{ c[$1]++ } END { for (k in c) print k, c[k] }' t | sort; awk 'BEGIN { print length("abc"), substr("abcdef", 2, 3), index("abc", "c"), toupper("x"), sprintf("%05.1f|%x|%s", 3.14159, 255, "s") }'; awk 'BEGIN { n = split("a,b,c", p, ","); print n, p[3]; print match("foobar", /o+/), RSTART, RLENGTH; s = "aaa"; print gsub(/a/, "b", s), s }'
+awk 'BEGIN { while (("seq 3" | getline x) > 0) print "got", x; close("seq 3"); "echo once" | getline y; print y; print "to sort 2\nto sort 1" | "sort"; close("sort"); print system("exit 3") }'; awk 'BEGIN { printf "%s\n", "to file" > "out"; close("out"); while ((getline l < "out") > 0) print l }'
+awk 'function f(n) { return n < 2 ? n : f(n - 1) + f(n - 2) } BEGIN { print f(18) }'; awk -v v=3 'BEGIN { print v ^ 2, v % 2, int(7 / 2), exp(0), log(1), sqrt(16), sin(0), 1e3, 0.1 + 0.2 }'; awk 'BEGIN { exit 4 }'; echo $?; awk 'BEGIN { print ENVIRON["LANG"], ARGC, ARGV[1] }' arg; seq 1 100000 | awk '{ s += $1 } END { print s }'; awk 'BEGIN { RS = "" } { print NR ": " $1 }' <<< $'p q\n\nr s'; awk 'BEGIN {' 2> /dev/null; echo $?; awk '{ getline; print }' t; awk '{ print > "/dev/stderr" }' t 2>&1
+awk 'BEGIN { srand(1); r = rand(); print (r >= 0 && r < 1) }'; awk -f <(echo '{ print $3 }') t; awk 'END { print $0 }' t; awk '{ nextfile; print "never" }' t; awk 'BEGIN { print substr("hello", 0), -3 % 2, "10" < "9", 10 < 9, "a" "b" }'
