@@ -27,9 +27,8 @@ os.wait(); print(fcntl.fcntl(f, fcntl.F_GETFD), fcntl.fcntl(f, fcntl.F_GETFL) & 
 try: x = [open("m") for _ in range(30)]
 except OSError as e: print(e)
 x = None; a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); socket.send_fds(a, [b"fd"], [os.open("m", os.O_RDONLY)]); msg, fds, _, _ = socket.recv_fds(b, 10, 1); print(msg, os.read(fds[0], 3)); print(struct.unpack("3i", a.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1:] == (os.getuid(), os.getgid()))
-s = socket.socket(socket.AF_UNIX); s.bind("\0abstract" + str(os.getpid())); s.listen(); c = socket.socket(socket.AF_UNIX); c.connect(s.getsockname()); p, _ = s.accept(); c.sendall(b"y" * 100000) if os.fork() == 0 else None
-if os.getpid() != pid: pass
-n = 0
-c.close()
+s = socket.socket(socket.AF_UNIX); s.bind("\0abstract" + str(os.getpid())); s.listen(); sys.stdout.flush()
+if os.fork() == 0: c = socket.socket(socket.AF_UNIX); c.connect(s.getsockname()); c.sendall(b"y" * 100000); os._exit(0)
+p, _ = s.accept(); n = 0
 while d := p.recv(65536): n += len(d)
-print(n) if n else None
+print(n, os.waitstatus_to_exitcode(os.wait()[1]))
