@@ -228,6 +228,30 @@ layout! {
         12 bits: u32,
     }
 
+    /// `struct acct_v3`: what process accounting writes. `etime` is an IEEE float's bits; times and sizes
+    /// of 16 bits are `comp_t`: 13 bits, shifted left by three times the upper three.
+    struct AcctV3: 64 {
+        0 flag: u8,
+        1 version: u8,
+        2 tty: u16,
+        4 exitcode: u32,
+        8 uid: u32,
+        12 gid: u32,
+        16 pid: u32,
+        20 ppid: u32,
+        24 btime: u32,
+        28 etime: u32,
+        32 utime: u16,
+        34 stime: u16,
+        36 mem: u16,
+        38 io: u16,
+        40 rw: u16,
+        42 minflt: u16,
+        44 majflt: u16,
+        46 swaps: u16,
+        48 comm: [u8; 16],
+    }
+
     /// `struct fsxattr`.
     struct Fsxattr: 28 {
         0 xflags: XFlags,

@@ -222,22 +222,47 @@ flags! {
 impl Personality {
     /// Linux without any of them.
     pub const LINUX: Personality = Personality(0);
-    /// `PER_LINUX32`: `uname` shows a 32-bit machine.
-    pub const LINUX32: u32 = 8;
     /// What asks for the present one without a change.
-    pub const QUERY: u32 = 0xffff_ffff;
+    pub const QUERY: Personality = Personality(0xffff_ffff);
+    /// What a set-id program starts without (`PER_CLEAR_ON_SETID`).
+    pub const CLEAR_ON_SETID: Personality = Personality(0x040_0000 | 0x004_0000 | 0x020_0000 | 0x010_0000);
+
+    /// The type.
+    pub const fn kind(self) -> PersonalityKind {
+        PersonalityKind(self.0 & 0xff)
+    }
+}
+
+names! {
+    /// The type of a [`Personality`] (`PER_MASK` bits), without the behaviour that Linux's names of the
+    /// same kind bring along.
+    PersonalityKind: u32, "PER_" {
+        LINUX = 0;
+        SVR4 = 1;
+        SVR3 = 2;
+        SCOSVR3 = 3;
+        WYSEV386 = 4;
+        ISCR4 = 5;
+        BSD = 6;
+        XENIX = 7;
+        LINUX32 = 8;
+        IRIX32 = 9;
+        IRIXN32 = 10;
+        IRIX64 = 11;
+        RISCOS = 12;
+        SOLARIS = 13;
+        UW7 = 14;
+        OSF4 = 15;
+        HPUX = 16;
+    }
 }
 
 impl core::fmt::Display for Personality {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self.0 {
-            Self::QUERY => return f.write_str("0xffffffff"),
-            other => match other & 0xff {
-                0 => f.write_str("PER_LINUX")?,
-                Self::LINUX32 => f.write_str("PER_LINUX32")?,
-                kind => write!(f, "{kind:#x}")?,
-            },
+        if *self == Self::QUERY {
+            return f.write_str("0xffffffff");
         }
+        self.kind().fmt(f)?;
         let names = Self::NAMES.iter().map(|&(bits, name)| (u64::from(bits), name));
         write_flags(f, u64::from(self.0 & !0xff), names, true)
     }
