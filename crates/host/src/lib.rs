@@ -1,1 +1,17 @@
-//! (to come)
+//! Safe wrappers for the host calls that rustix lacks. The only crate that makes raw host calls, besides
+//! `ptrace` (whose requests nobody else needs).
+//!
+//! Main parts: [`vm`] (another process's memory), [`wait`] (stops and deaths of children), [`signal`]
+//! (kicks and dispositions). Neighbours: above it `ptrace`, `kernel`, the file systems and `cli`; below it
+//! `libc` only.
+
+pub mod signal;
+pub mod vm;
+pub mod wait;
+
+use std::io;
+
+/// A raw host call's answer as a `Result`.
+pub(crate) fn check(result: libc::c_long) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}

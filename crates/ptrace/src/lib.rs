@@ -1,1 +1,111 @@
-//! (to come)
+//! The platforms `ptrace` and `sysemu`: guest code runs in host processes traced by the kernel's threads,
+//! and every system call of theirs stops there. One loop; [`Mode`] decides how it resumes.
+//!
+//! Main types: [`Ptrace`], which is the [`platform::Platform`]; inside, `Process` (an address space) and
+//! `Tracee` (a context).
+//!
+//! Modules: `stub` (our code in guest processes), `filter` (their seccomp filter), `launch` and `spawner`
+//! (where they come from), `process`, `context` (the loop), `stop` (typed wait results), `host_call`,
+//! `fork`, `slots`, `placement`, `sys` (the requests).
+//!
+//! Neighbours: implements the traits of `platform`; the kernel knows only these.
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "x86-64 only: usize is u64; registers and BPF constants are taken in halves on purpose"
+)]
+
+mod context;
+mod filter;
+mod fork;
+mod host_call;
+mod launch;
+mod placement;
+mod process;
+mod shared;
+mod slots;
+mod spawner;
+mod stop;
+mod stub;
+mod sys;
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::mpsc::{Sender, sync_channel};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use platform::{Capabilities, NewProcess, Platform, PlatformError};
+
+pub use shared::{Mode, Options};
+
+use crate::placement::Placement;
+use crate::shared::Shared;
+use crate::spawner::Request;
+use crate::stub::Layout;
+
+/// A platform on ptrace.
+pub struct Ptrace {
+    capabilities: Capabilities,
+    shared: Arc<Shared>,
+    /// Guest processes end with it: its drop ends the spawner, and that ends them.
+    spawner: Sender<Request>,
+}
+
+impl Ptrace {
+    /// Starts the platform: a spawner thread with a first guest process, and a ticker for placement.
+    ///
+    /// # Errors
+    /// What the host forbids: ptrace, executable memory files, seccomp.
+    pub fn new(options: Options) -> Result<Ptrace, PlatformError> {
+        // An inherited SIG_IGN would have the host reap guest processes behind our back.
+        host::signal::set_default(libc::SIGCHLD)
+            .map_err(|source| PlatformError { what: "resetting SIGCHLD", source })?;
+        let layout = Layout::random()
+            .map_err(|source| PlatformError { what: "drawing the stub's address", source })?;
+        let shared = Arc::new(Shared {
+            options,
+            layout,
+            kernel: std::process::id(),
+            found: OnceLock::new(),
+            processes: Mutex::new(HashSet::new()),
+            placement: Placement::new(options.placement),
+        });
+        let spawner = spawner::start(Arc::clone(&shared))?;
+        if shared.placement.enabled() {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new()
+                .name("placement".into())
+                .spawn(move || shared.placement.tick())
+                .map_err(|source| PlatformError { what: "starting the placement thread", source })?;
+        }
+        let fresh = shared.found.get().map_or(&[][..], |found| &found.fresh_fp);
+        // The features are told in the bytes that software may use (USER_XSTATE_XCR0_WORD).
+        let features =
+            fresh.get(464..472).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes);
+        let capabilities =
+            Capabilities { name: options.mode.name(), xsave_size: fresh.len(), xsave_features: features };
+        Ok(Ptrace { capabilities, shared, spawner })
+    }
+}
+
+impl Platform for Ptrace {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn spawn(&self) -> Result<NewProcess, PlatformError> {
+        let gone = |_| PlatformError {
+            what: "making a guest process",
+            source: io::Error::other("the spawner has ended"),
+        };
+        let (answer, reply) = sync_channel(1);
+        self.spawner.send(answer).map_err(|_| gone(()))?;
+        reply.recv().map_err(|_| gone(()))?
+    }
+}
+
+impl Drop for Ptrace {
+    fn drop(&mut self) {
+        self.shared.placement.end();
+    }
+}

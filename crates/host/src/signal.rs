@@ -1,0 +1,31 @@
+//! Signals to host threads, and this process's own dispositions.
+//!
+//! # Safety
+//! No handler is installed here, only `SIG_DFL` and `SIG_IGN`; sending a signal touches no memory.
+#![allow(unsafe_code, reason = "tgkill and sigaction are raw calls")]
+
+use std::io;
+
+use crate::check;
+
+/// Sends `signal` (0: only checks) to thread `tid` of process `tgid`; never to a recycled thread of
+/// another process, which `tkill` could hit.
+///
+/// # Errors
+/// `ESRCH` if there is no such thread in it, `EPERM`.
+pub fn send_to_thread(tgid: i32, tid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: integers only.
+    check(unsafe { libc::syscall(libc::SYS_tgkill, tgid, tid, signal) }).map(drop)
+}
+
+/// Sets `signal` to its default action in this process.
+///
+/// # Errors
+/// `EINVAL` for a signal that cannot be changed.
+pub fn set_default(signal: i32) -> io::Result<()> {
+    // SAFETY: SIG_DFL is no handler of ours.
+    match unsafe { libc::signal(signal, libc::SIG_DFL) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}

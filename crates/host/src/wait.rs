@@ -1,0 +1,54 @@
+//! Waiting for children and tracees by `waitid`, with the flags that rustix lacks (`__WALL`).
+//!
+//! There is no way to wait for "any child": that would steal other threads' ptrace stops.
+//!
+//! # Safety
+//! The host writes one `siginfo_t` that is ours.
+#![allow(unsafe_code, reason = "waitid fills a siginfo_t, whose fields are a union")]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// What [`wait`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitInfo {
+    /// `CLD_EXITED`, `CLD_KILLED`, `CLD_DUMPED`, `CLD_STOPPED`, `CLD_TRAPPED`, `CLD_CONTINUED`.
+    pub code: i32,
+    /// The exit status, or the signal; for `CLD_TRAPPED` with the ptrace event above bit 8.
+    pub status: i32,
+}
+
+/// `waitid(P_PID, pid, …, options | __WALL)`, again after `EINTR`. `options` are `WEXITED`, `WSTOPPED`,
+/// `WNOHANG`, `WNOWAIT` of `libc`. `None` with `WNOHANG` if there is nothing to tell.
+///
+/// # Errors
+/// `ECHILD`: not a child or tracee of this process, or no event of the kinds asked for can come any more.
+pub fn wait(pid: i32, options: i32) -> io::Result<Option<WaitInfo>> {
+    wait_id(libc::P_PID, pid.cast_unsigned(), options)
+}
+
+/// The same by pidfd.
+///
+/// # Errors
+/// As [`wait`].
+pub fn wait_pidfd(pidfd: BorrowedFd<'_>, options: i32) -> io::Result<Option<WaitInfo>> {
+    wait_id(libc::P_PIDFD, pidfd.as_raw_fd().cast_unsigned(), options)
+}
+
+fn wait_id(kind: libc::idtype_t, id: u32, options: i32) -> io::Result<Option<WaitInfo>> {
+    loop {
+        // SAFETY: all zeroes is a valid siginfo_t.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `info` is ours to be written.
+        let result = unsafe { libc::waitid(kind, id, &mut info, options | libc::__WALL) };
+        if result == 0 {
+            // SAFETY: waitid fills the SIGCHLD fields, or leaves the zeroes.
+            let (found, status) = unsafe { (info.si_pid(), info.si_status()) };
+            return Ok((found != 0).then_some(WaitInfo { code: info.si_code, status }));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}

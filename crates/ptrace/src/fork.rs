@@ -1,0 +1,211 @@
+//! New guest processes and threads: cloned from a stopped one, in the stub, and parked there.
+//!
+//! A process clones with `CLONE_PARENT`, so every guest process is a child of the kernel, with the spawner
+//! as the parent whose end kills it. The child uses registers only; it takes its own control socket, arms
+//! PDEATHSIG, checks its parent and checks in. No pid told by a guest is used: the check-in carries the
+//! credentials that the host stamped on it, and they must be those of an unreaped, unregistered child.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use abi::Errno;
+use platform::{AddressSpace, Context, NewContext, NewProcess, PlatformError, Registers};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, sockopt,
+};
+
+use crate::context::Tracee;
+use crate::filter::{CLONE_FORK, CLONE_SHARING, CLONE_THREAD};
+use crate::host_call::{Cut, RawCall, answer, send_descriptors};
+use crate::process::Process;
+use crate::slots::Slots;
+use crate::sys;
+
+/// A child that has not checked in by then is killed.
+const CHECK_IN: Duration = Duration::from_secs(20);
+
+/// A parked guest thread.
+struct Parked {
+    /// Taken by `bind`.
+    inside: Option<(Arc<Process>, i32, u32)>,
+    regs: Registers,
+}
+
+impl Parked {
+    fn attach(&mut self) -> Result<Tracee, PlatformError> {
+        match self.inside.take() {
+            Some((process, tid, slot)) => Tracee::attach(process, tid, slot, self.regs),
+            None => Err(error("attaching to a guest thread", Errno::ESRCH)),
+        }
+    }
+}
+
+impl NewContext for Parked {
+    fn bind(mut self: Box<Self>) -> Result<Box<dyn Context>, PlatformError> {
+        Ok(Box::new(self.attach()?))
+    }
+}
+
+impl Drop for Parked {
+    fn drop(&mut self) {
+        // A thread that nobody has bound ends here; a process ends with its address space.
+        if let Some((process, tid, _)) = &self.inside
+            && *tid != process.tgid
+        {
+            drop(self.attach());
+        }
+    }
+}
+
+impl Tracee {
+    pub(crate) fn clone_process(&mut self, share_memory: bool) -> Result<NewProcess, PlatformError> {
+        const WHAT: &str = "making a guest process";
+        let slots =
+            if share_memory { Arc::clone(&self.process.slots) } else { Arc::new(Slots::with(self.slot)) };
+        let slot = if share_memory { slots.take().ok_or(error(WHAT, Errno::EAGAIN))? } else { self.slot };
+        let flags = if share_memory { CLONE_SHARING } else { CLONE_FORK };
+        let made = self.clone_and_check_in(flags).and_then(|(pid, control)| {
+            let shared = Arc::clone(&self.process.shared);
+            Process::register(shared, pid, control, Arc::clone(&slots))
+        });
+        match made {
+            Ok(process) => {
+                let process = Arc::new(process);
+                let regs = *self.fetch();
+                let inside = Some((Arc::clone(&process), process.tgid, slot));
+                Ok(NewProcess { space: process, thread: Box::new(Parked { inside, regs }) })
+            }
+            Err(source) => {
+                if share_memory {
+                    slots.give_back(slot);
+                }
+                Err(PlatformError { what: WHAT, source })
+            }
+        }
+    }
+
+    /// The child's pid, and the kernel's end of its control socket.
+    fn clone_and_check_in(&mut self, flags: u32) -> io::Result<(i32, OwnedFd)> {
+        let (ours, theirs) = control_socket()?;
+        let process = Arc::clone(&self.process);
+        let layout = process.shared.layout;
+        let regs = Registers {
+            rbx: u64::from(flags),
+            rbp: u64::from(process.shared.kernel),
+            r13: layout.scratch(self.slot),
+            ..self.borrow_thread()
+        };
+        {
+            let control = process.control.lock();
+            send_descriptors(&control, &[theirs.as_fd()])?;
+            drop(theirs);
+            let regs = self.run_stub(layout.fork(), regs, false).map_err(gone)?;
+            answer(regs.r14).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))?;
+        }
+        let pid = check_in(&ours)?;
+        // Ours, whether it lives still or not; only a pid that is not of a child of ours is an error.
+        host::wait::wait(pid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
+        Ok((pid, ours))
+    }
+
+    pub(crate) fn clone_thread(&mut self) -> Result<Box<dyn NewContext>, PlatformError> {
+        const WHAT: &str = "making a guest thread";
+        let process = Arc::clone(&self.process);
+        let slot = process.slots.take().ok_or(error(WHAT, Errno::EAGAIN))?;
+        let regs =
+            Registers { rdi: u64::from(CLONE_THREAD), rsi: 0, rdx: 0, r10: 0, r8: 0, ..self.borrow_thread() };
+        let made =
+            self.run_stub(process.shared.layout.thread(), regs, false).map_err(gone).and_then(|regs| {
+                let tid = answer(regs.rax).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))?;
+                let tid = i32::try_from(tid).map_err(|_| rustix::io::Errno::SRCH)?;
+                // A thread of this very process, or an error.
+                host::signal::send_to_thread(process.tgid, tid, 0)?;
+                Ok(tid)
+            });
+        match made {
+            Ok(tid) => {
+                let regs = *self.fetch();
+                Ok(Box::new(Parked { inside: Some((process, tid, slot)), regs }))
+            }
+            Err(source) => {
+                process.slots.give_back(slot);
+                Err(PlatformError { what: WHAT, source })
+            }
+        }
+    }
+
+    /// Ends the host thread; a leader parks instead, since its process needs it, unless nobody does.
+    pub(crate) fn end(&mut self) {
+        // A tracee holds two references itself.
+        let last = Arc::strong_count(&self.process) <= 2;
+        if self.is_dead() || last {
+            return;
+        }
+        if self.tid == self.process.tgid {
+            let layout = self.process.shared.layout;
+            let parked = Registers {
+                rip: layout.text(),
+                orig_rax: u64::MAX,
+                cs: Registers::USER_CS,
+                ss: Registers::USER_SS,
+                rflags: 0x202,
+                ..self.borrow_thread()
+            };
+            if sys::set_registers(self.tid, &parked).is_err() || sys::detach(self.tid).is_err() {
+                // Dead, or in a state that must not run.
+                AddressSpace::kill(&*self.process);
+            }
+            return;
+        }
+        if let Err(Cut::Died(_)) = self.raw_call(RawCall::new(libc::SYS_exit, [0; 6]), false) {
+            return;
+        }
+        self.escaped();
+    }
+}
+
+/// A new control socket: the kernel's end, which stamps credentials on what it receives, and the guest's.
+pub(crate) fn control_socket() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) =
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_passcred(&ours, true)?;
+    sockopt::set_socket_timeout(&ours, sockopt::Timeout::Recv, Some(CHECK_IN))?;
+    Ok((ours, theirs))
+}
+
+/// Waits for the first message on `control`; returns the pid that the host stamped on it. The end of file
+/// comes if the child dies before.
+fn check_in(control: &OwnedFd) -> io::Result<i32> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0u8];
+    loop {
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        match rustix::net::recvmsg(control, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, flags) {
+            Ok(message) if message.bytes == 1 => break,
+            Ok(_) => return Err(rustix::io::Errno::SRCH.into()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmCredentials(credentials) = message {
+            return Ok(credentials.pid.as_raw_nonzero().get());
+        }
+    }
+    Err(rustix::io::Errno::SRCH.into())
+}
+
+fn gone(cut: Cut) -> io::Error {
+    match cut {
+        Cut::Died(_) | Cut::Kicked => rustix::io::Errno::SRCH.into(),
+        Cut::Fault => rustix::io::Errno::FAULT.into(),
+    }
+}
+
+fn error(what: &'static str, errno: Errno) -> PlatformError {
+    PlatformError { what, source: io::Error::from_raw_os_error(errno.raw()) }
+}

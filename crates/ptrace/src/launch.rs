@@ -1,0 +1,191 @@
+//! Executes the stub: the only fork and exec of the platform.
+//!
+//! # Safety
+//! Between fork and exec the child, a copy of one thread of a threaded process, makes raw calls on values
+//! prepared before, and neither allocates nor locks.
+#![allow(unsafe_code, reason = "fork, and the raw calls of its child")]
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use platform::PlatformError;
+use rustix::fs::{MemfdFlags, SealFlags};
+
+use crate::stub::{CONTROL_FD, Layout};
+
+/// Descriptors that the child must not overwrite while it arranges its own lie from here on.
+const HIGH: RawFd = 16;
+/// The host puts the stack and the vdso where [`Layout`] expects them for this or less.
+const STACK: u64 = 8 << 20;
+
+/// Starts the stub with `control` as its control socket; returns its pid. It waits at its entry, its
+/// environment empty, in a session of its own.
+pub(crate) fn launch(layout: Layout, control: BorrowedFd<'_>) -> Result<i32, PlatformError> {
+    let failed = |what| move |source| PlatformError { what, source };
+    let image = executable(&layout.image())?;
+    let image = high(image.as_fd()).map_err(failed("duplicating a descriptor"))?;
+    let control = high(control).map_err(failed("duplicating a descriptor"))?;
+    let (mut report, child_report) = pipe().map_err(failed("making a pipe"))?;
+    let kernel = std::process::id().cast_signed();
+    // SAFETY: the child keeps to what this module's head says.
+    match unsafe { libc::fork() } {
+        -1 => Err(failed("making the first guest process")(io::Error::last_os_error())),
+        0 => {
+            // SAFETY: as above; it never returns.
+            unsafe { child(image.as_raw_fd(), control.as_raw_fd(), child_report.as_raw_fd(), kernel) }
+        }
+        pid => {
+            drop(child_report);
+            let mut errno = [0u8; 4];
+            match report.read_exact(&mut errno) {
+                // Closed by the exec.
+                Err(_) => Ok(pid),
+                Ok(()) => {
+                    crate::stop::reap(pid);
+                    let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+                    Err(failed("executing the stub")(source))
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// Only in a fresh fork child.
+unsafe fn child(image: RawFd, control: RawFd, report: RawFd, kernel: i32) -> ! {
+    // SAFETY: raw calls on integers, and on structures and strings that live in this frame or for ever.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        if libc::getppid() != kernel {
+            libc::_exit(1);
+        }
+        // Ignored signals are still shown to a tracer, and cannot end what is parked without one.
+        let ignore = [libc::SIG_IGN, 0, 0, 0];
+        for signal in 1..=64 {
+            libc::syscall(libc::SYS_rt_sigaction, signal, ignore.as_ptr(), 0, 8);
+        }
+        let none = 0u64;
+        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const none, 0, 8);
+        libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+        let mut stack = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::getrlimit(libc::RLIMIT_STACK, &mut stack);
+        stack.rlim_cur = stack.rlim_max.min(STACK);
+        libc::setrlimit(libc::RLIMIT_STACK, &stack);
+        libc::umask(0o077);
+        let ready = libc::chdir(c"/".as_ptr()) == 0
+            && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::dup2(control, CONTROL_FD.cast_signed()) >= 0
+            && close_all_but_control();
+        if ready {
+            let arguments = [c"umlaut-guest".as_ptr(), std::ptr::null()];
+            let environment = [std::ptr::null::<libc::c_char>()];
+            libc::syscall(
+                libc::SYS_execveat,
+                image,
+                c"".as_ptr(),
+                arguments.as_ptr(),
+                environment.as_ptr(),
+                libc::AT_EMPTY_PATH,
+            );
+        }
+        let errno = *libc::__errno_location();
+        libc::write(report, (&raw const errno).cast(), 4);
+        libc::_exit(127)
+    }
+}
+
+/// Closes everything above the control socket at exec.
+///
+/// # Safety
+/// Only in a fresh fork child.
+unsafe fn close_all_but_control() -> bool {
+    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+    let above = CONTROL_FD + 1;
+    // SAFETY: descriptors of this process, which nothing uses any more.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, above, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC) == 0 {
+            return true;
+        }
+        // Before Linux 5.11.
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
+            return false;
+        }
+        for descriptor in above..u32::try_from(limit.rlim_max).unwrap_or(1 << 20).min(1 << 20) {
+            libc::fcntl(descriptor.cast_signed(), libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+    }
+    true
+}
+
+/// A sealed executable file that holds `image`, by a descriptor that cannot write.
+fn executable(image: &[u8]) -> Result<OwnedFd, PlatformError> {
+    match in_memory(image) {
+        Ok(file) => Ok(file),
+        // vm.memfd_noexec=2 forbids executable ones (EACCES).
+        Err(error) => on_disk(image).map_err(|source| {
+            tracing::debug!(%error, "no executable memfd");
+            PlatformError {
+                what: "making the stub's executable (memfd: vm.memfd_noexec; files: no directory \
+                       among TMPDIR, /tmp, /var/tmp, /dev/shm allows one)",
+                source,
+            }
+        }),
+    }
+}
+
+fn in_memory(image: &[u8]) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    // MFD_EXEC since Linux 6.3; before, all are executable.
+    let memfd = match rustix::fs::memfd_create(c"umlaut-stub", flags | MemfdFlags::EXEC) {
+        Err(rustix::io::Errno::INVAL) => rustix::fs::memfd_create(c"umlaut-stub", flags)?,
+        other => other?,
+    };
+    let mut file = std::fs::File::from(memfd);
+    file.write_all(image)?;
+    rustix::fs::fcntl_add_seals(
+        &file,
+        SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
+    )?;
+    Ok(file.into())
+}
+
+/// An unnamed file in the first directory that allows one to be executed.
+fn on_disk(image: &[u8]) -> io::Result<OwnedFd> {
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    let directories = ["/tmp", "/var/tmp", "/dev/shm"].map(std::path::PathBuf::from);
+    for directory in std::iter::once(std::env::temp_dir()).chain(directories) {
+        let attempt = || -> io::Result<OwnedFd> {
+            let mut writer = std::fs::OpenOptions::new()
+                .write(true)
+                .mode(0o500)
+                .custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC)
+                .open(&directory)?;
+            writer.write_all(image)?;
+            // What is open for writing is not executed (ETXTBSY): reopen, and close the writer.
+            let reader = std::fs::File::open(format!("/proc/self/fd/{}", writer.as_raw_fd()))?;
+            let noexec = rustix::fs::StatVfsMountFlags::NOEXEC;
+            if rustix::fs::fstatvfs(&reader)?.f_flag.contains(noexec) {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            Ok(reader.into())
+        };
+        match attempt() {
+            Ok(file) => return Ok(file),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn high(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(descriptor, HIGH)?)
+}
+
+/// `(read end, write end out of the child's way)`.
+fn pipe() -> io::Result<(std::fs::File, OwnedFd)> {
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    Ok((read.into(), high(write.as_fd())?))
+}

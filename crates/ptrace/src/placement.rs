@@ -1,0 +1,180 @@
+//! Keeps a guest thread on the CPU of the kernel thread that serves it, unless it computes.
+//!
+//! Waking a thread on another, idle CPU costs several times a switch on the same one. The side that sleeps
+//! is moved: the kernel thread stays where the host put it, and on finding itself elsewhere than its
+//! (stopped) tracee it moves that, by one `sched_setaffinity`. A pinned thread cannot be balanced, so one
+//! that has run for [`TICK`] to twice that without a stop gets the mask back that umlaut was started with:
+//! a ticker thread sees to it, asleep whenever nothing runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+/// A guest thread that has not stopped for one to two of these is computing.
+const TICK: Duration = Duration::from_millis(4);
+const NOWHERE: i32 = -1;
+
+/// The placement of all guest threads of a platform.
+pub(crate) struct Placement {
+    /// The CPUs that umlaut may use; `None` switches placement off.
+    allowed: Option<CpuSet>,
+    pins: Mutex<Vec<Arc<Pin>>>,
+    ticker: Mutex<Ticker>,
+    wake: Condvar,
+    /// Whether the ticker waits to be woken.
+    asleep: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Ticker {
+    woken: bool,
+    ended: bool,
+}
+
+/// The placement of one guest thread.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    tid: Pid,
+    /// Where it is pinned, or [`NOWHERE`]. Changed under `change`.
+    cpu: AtomicI32,
+    change: Mutex<()>,
+    /// Odd while it runs; written by its tracer only.
+    runs: AtomicU64,
+    /// The ticker's: `runs` as it last saw it.
+    seen: AtomicU64,
+}
+
+impl Pin {
+    fn running(&self) -> bool {
+        self.runs.load(Ordering::Relaxed) % 2 == 1
+    }
+
+    fn step(&self) {
+        self.runs.store(self.runs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+}
+
+impl Placement {
+    /// With `enabled` false it never does anything.
+    pub(crate) fn new(enabled: bool) -> Placement {
+        let allowed = if enabled { sched_getaffinity(None).ok() } else { None };
+        // On one CPU there is nothing to place.
+        Placement {
+            allowed: allowed.filter(|set| set.count() > 1),
+            pins: Mutex::default(),
+            ticker: Mutex::default(),
+            wake: Condvar::new(),
+            asleep: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether a ticker is needed.
+    pub(crate) fn enabled(&self) -> bool {
+        self.allowed.is_some()
+    }
+
+    /// Begins to place `tid`, a stopped tracee.
+    pub(crate) fn add(&self, tid: i32) -> Option<Arc<Pin>> {
+        self.allowed?;
+        let pin = Arc::new(Pin {
+            tid: Pid::from_raw(tid)?,
+            cpu: AtomicI32::new(NOWHERE),
+            change: Mutex::new(()),
+            runs: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+        });
+        self.pins.lock().push(Arc::clone(&pin));
+        Some(pin)
+    }
+
+    /// Ends it. After this the tid is not used any more.
+    pub(crate) fn remove(&self, pin: &Arc<Pin>) {
+        self.pins.lock().retain(|other| !Arc::ptr_eq(other, pin));
+    }
+
+    /// On the tracer's thread, before its stopped tracee goes on.
+    pub(crate) fn before_run(&self, pin: &Pin) {
+        let here = i32::try_from(sched_getcpu()).unwrap_or(NOWHERE);
+        if pin.cpu.load(Ordering::Relaxed) != here {
+            let mut set = CpuSet::new();
+            set.set(here.unsigned_abs() as usize);
+            pin.place(&set, here);
+        }
+        pin.step();
+        // Pairs with the fence in `tick`: either it sees us running, or we see it asleep.
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) {
+            self.ticker.lock().woken = true;
+            self.wake.notify_one();
+        }
+    }
+
+    /// On the tracer's thread, when its tracee has stopped.
+    pub(crate) fn after_run(&self, pin: &Pin) {
+        pin.step();
+    }
+
+    /// The ticker's whole life, on a thread of its own, until [`Placement::end`].
+    pub(crate) fn tick(&self) {
+        let Some(allowed) = &self.allowed else { return };
+        loop {
+            let mut ticker = self.ticker.lock();
+            if !ticker.ended {
+                self.wake.wait_for(&mut ticker, TICK);
+            }
+            if ticker.ended {
+                return;
+            }
+            drop(ticker);
+            if self.unpin_computing(allowed) {
+                continue;
+            }
+            self.asleep.store(true, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            let idle = !self.pins.lock().iter().any(|pin| pin.running());
+            let mut ticker = self.ticker.lock();
+            while idle && !ticker.woken && !ticker.ended {
+                self.wake.wait(&mut ticker);
+            }
+            ticker.woken = false;
+            self.asleep.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the ticker.
+    pub(crate) fn end(&self) {
+        self.ticker.lock().ended = true;
+        self.wake.notify_one();
+    }
+
+    /// Returns whether any guest thread that could need unpinning runs.
+    fn unpin_computing(&self, allowed: &CpuSet) -> bool {
+        let mut any = false;
+        // Held all along: a pin in the list is of a living thread.
+        for pin in self.pins.lock().iter() {
+            let runs = pin.runs.load(Ordering::Relaxed);
+            if runs % 2 == 0 || pin.cpu.load(Ordering::Relaxed) == NOWHERE {
+                continue;
+            }
+            any = true;
+            if pin.seen.swap(runs, Ordering::Relaxed) == runs {
+                pin.place(allowed, NOWHERE);
+            }
+        }
+        any
+    }
+}
+
+impl Pin {
+    fn place(&self, set: &CpuSet, cpu: i32) {
+        let _change = self.change.lock();
+        // An error means that it has died, or that the CPU was just taken away: try again at the next run.
+        if sched_setaffinity(Some(self.tid), set).is_ok() {
+            self.cpu.store(cpu, Ordering::Relaxed);
+        }
+    }
+}

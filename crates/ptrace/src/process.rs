@@ -1,0 +1,247 @@
+//! One guest host process: its memory and its life, shared by all who use it.
+//!
+//! [`Process`] implements [`AddressSpace`]. It is known by its tgid and held by its pidfd; it is reaped when
+//! the last reference goes, so the tgid cannot come to mean another process before.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, OnceLock};
+
+use abi::{GUEST_TOP, UserAddr};
+use parking_lot::Mutex;
+use platform::{AddressSpace, GuestRange, Reach, Vdso};
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+use crate::shared::Shared;
+use crate::slots::Slots;
+use crate::stop;
+
+/// A guest host process.
+pub(crate) struct Process {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) tgid: i32,
+    pidfd: OwnedFd,
+    /// The kernel's end of its control socket. Locked from sending descriptors until the guest has used
+    /// and closed them, or another thread's host call would receive them.
+    pub(crate) control: Mutex<OwnedFd>,
+    pub(crate) slots: Arc<Slots>,
+    /// `/proc/PID/mem`, opened when first needed.
+    memory: OnceLock<Option<File>>,
+}
+
+impl Process {
+    /// Takes over `tgid`, an unreaped child of ours that nobody else has registered.
+    ///
+    /// # Errors
+    /// `EEXIST` if it is registered, or what `pidfd_open` says.
+    pub(crate) fn register(
+        shared: Arc<Shared>,
+        tgid: i32,
+        control: OwnedFd,
+        slots: Arc<Slots>,
+    ) -> std::io::Result<Process> {
+        let pid = Pid::from_raw(tgid).ok_or(rustix::io::Errno::SRCH)?;
+        if !shared.processes.lock().insert(tgid) {
+            return Err(rustix::io::Errno::EXIST.into());
+        }
+        match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(pidfd) => Ok(Process {
+                shared,
+                tgid,
+                pidfd,
+                control: Mutex::new(control),
+                slots,
+                memory: OnceLock::new(),
+            }),
+            Err(error) => {
+                shared.processes.lock().remove(&tgid);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Writes memory of ours above the guest's range, whatever its protection (`FOLL_FORCE`). Only from a
+    /// thread that traces it: hosts may restrict this to tracers (`proc_mem.force_override=ptrace`), or
+    /// forbid it, which leaves `PTRACE_POKEDATA`.
+    pub(crate) fn write_ours(&self, tid: i32, at: u64, bytes: &[u8]) -> std::io::Result<()> {
+        if let Some(memory) = self.memory()
+            && memory.write_all_at(bytes, at).is_ok()
+        {
+            return Ok(());
+        }
+        for (index, chunk) in (0u64..).zip(bytes.chunks(8)) {
+            let mut word = [0u8; 8];
+            if let Some(start) = word.get_mut(..chunk.len()) {
+                start.copy_from_slice(chunk);
+            }
+            crate::sys::poke(tid, at + index * 8, u64::from_ne_bytes(word))?;
+        }
+        Ok(())
+    }
+
+    fn memory(&self) -> Option<&File> {
+        let open = || {
+            let path = format!("/proc/{}/mem", self.tgid);
+            File::options().read(true).write(true).open(path).ok()
+        };
+        self.memory.get_or_init(open).as_ref()
+    }
+
+    /// Copies piece by piece with `copy(address, offset in the buffer, bytes)`, which returns the bytes
+    /// copied, until one falls short or lies outside the guest's range.
+    fn each_range(
+        ranges: &[GuestRange],
+        room: usize,
+        mut copy: impl FnMut(u64, usize, usize) -> usize,
+    ) -> usize {
+        let mut done = 0usize;
+        for range in ranges {
+            let len = range.len.min(room - done);
+            if !range.start.in_guest_range(len as u64) {
+                break;
+            }
+            let copied = copy(range.start.0, done, len).min(len);
+            done += copied;
+            if copied < len {
+                break;
+            }
+        }
+        done
+    }
+
+    /// The ranges as the host wants them, up to the first outside the guest's range.
+    fn host_ranges<T>(&self, ranges: &[GuestRange], use_them: impl FnOnce(&[host::vm::Range]) -> T) -> T {
+        const FEW: usize = 8;
+        let good = |range: &&GuestRange| range.start.in_guest_range(range.len as u64);
+        let pair = |range: &GuestRange| (range.start.0, range.len);
+        if ranges.len() <= FEW {
+            let mut few = [(0u64, 0usize); FEW];
+            let mut count = 0;
+            for (slot, range) in few.iter_mut().zip(ranges.iter().take_while(good)) {
+                *slot = pair(range);
+                count += 1;
+            }
+            return use_them(few.get(..count).unwrap_or(&[]));
+        }
+        use_them(&ranges.iter().take_while(good).map(pair).collect::<Vec<_>>())
+    }
+
+    /// The switch `--no-batch`: one word for each host call, to measure what batching brings.
+    fn word_by_word(
+        ranges: &[GuestRange],
+        room: usize,
+        mut copy: impl FnMut(u64, usize, usize) -> usize,
+    ) -> usize {
+        Process::each_range(ranges, room, |start, offset, len| {
+            let mut done = 0usize;
+            while done < len {
+                let word = (len - done).min(8);
+                let copied = copy(start + done as u64, offset + done, word);
+                done += copied;
+                if copied < word {
+                    break;
+                }
+            }
+            done
+        })
+    }
+}
+
+impl AddressSpace for Process {
+    fn read(&self, from: &[GuestRange], into: &mut [u8], reach: Reach) -> usize {
+        let room = into.len();
+        if reach == Reach::Growing {
+            let Some(memory) = self.memory() else { return 0 };
+            return Process::each_range(from, room, |start, offset, len| {
+                full_read(memory, start, into.get_mut(offset..offset + len).unwrap_or(&mut []))
+            });
+        }
+        if !self.shared.options.batch {
+            return Process::word_by_word(from, room, |start, offset, len| {
+                let into = into.get_mut(offset..offset + len).unwrap_or(&mut []);
+                host::vm::read_process(self.tgid, &[(start, len)], into).unwrap_or(0)
+            });
+        }
+        self.host_ranges(from, |ranges| host::vm::read_process(self.tgid, ranges, into).unwrap_or(0))
+    }
+
+    fn write(&self, from: &[u8], to: &[GuestRange], reach: Reach) -> usize {
+        let room = from.len();
+        if reach == Reach::Growing {
+            let Some(memory) = self.memory() else { return 0 };
+            return Process::each_range(to, room, |start, offset, len| {
+                full_write(memory, start, from.get(offset..offset + len).unwrap_or(&[]))
+            });
+        }
+        if !self.shared.options.batch {
+            return Process::word_by_word(to, room, |start, offset, len| {
+                let from = from.get(offset..offset + len).unwrap_or(&[]);
+                host::vm::write_process(self.tgid, from, &[(start, len)]).unwrap_or(0)
+            });
+        }
+        self.host_ranges(to, |ranges| host::vm::write_process(self.tgid, from, ranges).unwrap_or(0))
+    }
+
+    fn kill(&self) {
+        // An error means that it is dead already.
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    fn death(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.pidfd.as_fd())
+    }
+
+    fn vdso(&self) -> Option<Vdso> {
+        self.shared.found.get().and_then(|found| found.vdso)
+    }
+
+    fn resident_pages(&self) -> (u64, u64) {
+        let text = std::fs::read_to_string(format!("/proc/{}/statm", self.tgid)).unwrap_or_default();
+        let mut fields = text.split_ascii_whitespace().skip(1).map(|field| field.parse().unwrap_or(0));
+        (fields.next().unwrap_or(0), fields.next().unwrap_or(0))
+    }
+
+    fn host_pid(&self) -> i32 {
+        self.tgid
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+        // Still a zombie of ours now, so no other child can have this pid yet.
+        self.shared.processes.lock().remove(&self.tgid);
+        stop::reap(self.tgid);
+    }
+}
+
+/// Reads until `into` is full or the next byte faults; returns the bytes read.
+fn full_read(memory: &File, start: u64, into: &mut [u8]) -> usize {
+    let mut done = 0usize;
+    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match memory.read_at(rest, start + done as u64) {
+            Ok(copied) if copied > 0 => done += copied,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            _ => break,
+        }
+    }
+    done
+}
+
+fn full_write(memory: &File, start: u64, from: &[u8]) -> usize {
+    let mut done = 0usize;
+    while let Some(rest) = from.get(done..).filter(|rest| !rest.is_empty()) {
+        match memory.write_at(rest, start + done as u64) {
+            Ok(copied) if copied > 0 => done += copied,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            _ => break,
+        }
+    }
+    done
+}
+
+/// Whether `[start, start + len)` is a range that a host call may change.
+pub(crate) fn guest_range(start: UserAddr, len: u64) -> bool {
+    len <= GUEST_TOP && start.in_guest_range(len)
+}

@@ -1,0 +1,226 @@
+//! The spawner: one kernel thread that lives as long as the platform, and the parent of all guest
+//! processes (the host sends PDEATHSIG when the parent *thread* ends).
+//!
+//! It executes the stub once and drives that first guest process, the zygote, in which no guest code ever
+//! runs: what a fresh process needs is set up there, by host calls of the zygote's own, and every fresh
+//! guest process is a fork of it.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use abi::PAGE_SIZE;
+use platform::{Context, NewProcess, PlatformError, Registers, Vdso};
+use rustix::process::{Pid, Resource, Rlimit};
+
+use crate::context::Tracee;
+use crate::filter;
+use crate::host_call::{Cut, RawCall, answer};
+use crate::launch;
+use crate::process::Process;
+use crate::shared::{Found, Shared};
+use crate::slots::Slots;
+use crate::stub::SLOTS;
+
+/// What the spawner is asked for: a fresh guest process.
+pub(crate) type Request = SyncSender<Result<NewProcess, PlatformError>>;
+
+/// Added to what umlaut itself has: guests go first when memory runs out.
+const OOM_SCORE_ADJ: i32 = 300;
+/// Room for the extended state of any processor (8 KiB of AMX tiles included).
+const XSTATE_ROOM: usize = 64 * 1024;
+
+/// Starts the spawner's thread. Comes back when the zygote stands.
+pub(crate) fn start(shared: Arc<Shared>) -> Result<std::sync::mpsc::Sender<Request>, PlatformError> {
+    let (requests, inbox) = std::sync::mpsc::channel::<Request>();
+    let (ready, stands) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("spawner".into())
+        .spawn(move || match make_zygote(&shared) {
+            Ok(zygote) => {
+                let _ = ready.send(Ok(()));
+                serve(zygote, &inbox);
+            }
+            Err(error) => {
+                let _ = ready.send(Err(error));
+            }
+        })
+        .map_err(|source| PlatformError { what: "starting the spawner thread", source })?;
+    match stands.recv() {
+        Ok(result) => result.map(|()| requests),
+        Err(_) => Err(PlatformError {
+            what: "starting the spawner thread",
+            source: io::Error::other("it has ended"),
+        }),
+    }
+}
+
+fn serve(mut zygote: Tracee, inbox: &Receiver<Request>) {
+    for request in inbox {
+        // Whoever asked may be gone; the process then ends with the message.
+        let _ = request.send(zygote.fork());
+    }
+}
+
+fn make_zygote(shared: &Arc<Shared>) -> Result<Tracee, PlatformError> {
+    let (ours, theirs) = crate::fork::control_socket().map_err(failed("making a control socket"))?;
+    let pid = launch::launch(shared.layout, theirs.as_fd())?;
+    drop(theirs);
+    let process = Process::register(Arc::clone(shared), pid, ours, Arc::new(Slots::with(0)))
+        .map_err(failed("watching the first guest process"))?;
+    let mut zygote = Tracee::attach(Arc::new(process), pid, 0, Registers::default())?;
+    let vdso = set_up(&mut zygote).map_err(failed("setting up the first guest process"))?;
+    let mut fresh_fp = vec![0; XSTATE_ROOM];
+    let size = crate::sys::xstate(pid, &mut fresh_fp).map_err(failed("reading the extended state"))?;
+    fresh_fp.truncate(size);
+    // Only set here.
+    let _ = shared.found.set(Found { vdso, fresh_fp });
+    Ok(zygote)
+}
+
+fn failed(what: &'static str) -> impl Fn(io::Error) -> PlatformError {
+    move |source| PlatformError { what, source }
+}
+
+/// All that a fresh guest process needs, the filter last.
+fn set_up(zygote: &mut Tracee) -> io::Result<Option<Vdso>> {
+    let shared = Arc::clone(&zygote.process.shared);
+    let layout = shared.layout;
+    let pid = zygote.tid;
+    set_limits(pid)?;
+    let pdeathsig = [libc::PR_SET_PDEATHSIG as u64, libc::SIGKILL as u64, 0, 0, 0, 0];
+    call(zygote, libc::SYS_prctl, pdeathsig)?;
+    if call(zygote, libc::SYS_getppid, [0; 6])? != u64::from(shared.kernel) {
+        return Err(io::Error::other("its parent is not the kernel"));
+    }
+    let maps = read_maps(pid)?;
+    for map in maps.iter().filter(|map| !map.stays(layout.text())) {
+        call(zygote, libc::SYS_munmap, [map.start, map.end - map.start, 0, 0, 0, 0])?;
+    }
+    let private = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE)
+        .cast_unsigned();
+    for ((start, len), prot) in
+        [(layout.requests(), libc::PROT_READ), (layout.scratch_area(), libc::PROT_READ | libc::PROT_WRITE)]
+    {
+        let args = [start, len, u64::from(prot.cast_unsigned()), u64::from(private), u64::MAX, 0];
+        call(zygote, libc::SYS_mmap, args)?;
+    }
+    // Since Linux 6.10; without it the range checks still hold.
+    let _ = call(zygote, libc::SYS_mseal, [layout.text(), PAGE_SIZE, 0, 0, 0, 0]);
+    let page = layout.request(0);
+    name(zygote, page)?;
+    forbid_files(zygote, page);
+    install_filter(zygote, page)?;
+    zygote.process.write_ours(pid, page, &[0; PAGE_SIZE as usize])?;
+    Ok(find_vdso(&maps))
+}
+
+fn call(zygote: &mut Tracee, number: libc::c_long, args: [u64; 6]) -> io::Result<u64> {
+    match zygote.raw_call(RawCall::new(number, args), false) {
+        Ok(result) => answer(result).map_err(|errno| io::Error::from_raw_os_error(errno.raw())),
+        Err(Cut::Died(status)) => Err(io::Error::other(format!("it has died: {status:?}"))),
+        Err(Cut::Kicked | Cut::Fault) => Err(io::Error::other("its stub does not work")),
+    }
+}
+
+/// From outside, since the kernel's own /proc files belong to root while it is undumpable.
+fn set_limits(pid: i32) -> io::Result<()> {
+    let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+    let score = (own.trim().parse().unwrap_or(0) + OOM_SCORE_ADJ).min(1000);
+    std::fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string())?;
+    let pid = Pid::from_raw(pid);
+    // A core limit of 1 stops core pipes too, which 0 does not (fs/coredump.c).
+    for (resource, limit) in
+        [(Resource::Core, 1), (Resource::Nofile, 256), (Resource::Msgqueue, 0), (Resource::Rtprio, 0)]
+    {
+        let old =
+            rustix::process::prlimit(pid, resource, Rlimit { current: Some(limit), maximum: Some(limit) });
+        match old {
+            // A harder limit than ours may not be raised, and need not be.
+            Ok(_) | Err(rustix::io::Errno::PERM) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn name(zygote: &mut Tracee, page: u64) -> io::Result<()> {
+    zygote.process.write_ours(zygote.tid, page, b"umlaut-guest\0\0\0\0")?;
+    call(zygote, libc::SYS_prctl, [libc::PR_SET_NAME as u64, page, 0, 0, 0, 0]).map(drop)
+}
+
+/// An empty Landlock ruleset, as one more fence; hosts without Landlock do without.
+fn forbid_files(zygote: &mut Tracee, page: u64) {
+    const CREATE_RULESET: libc::c_long = 444;
+    const RESTRICT_SELF: libc::c_long = 446;
+    /// All file rights of the first version of Landlock's ABI.
+    const ALL_RIGHTS: u64 = (1 << 13) - 1;
+    let restrict = |zygote: &mut Tracee| -> io::Result<()> {
+        zygote.process.write_ours(zygote.tid, page, &ALL_RIGHTS.to_ne_bytes())?;
+        let ruleset = call(zygote, CREATE_RULESET, [page, 8, 0, 0, 0, 0])?;
+        let restricted = call(zygote, RESTRICT_SELF, [ruleset, 0, 0, 0, 0, 0]);
+        call(zygote, libc::SYS_close, [ruleset, 0, 0, 0, 0, 0])?;
+        restricted.map(drop)
+    };
+    if let Err(error) = restrict(zygote) {
+        tracing::debug!(%error, "no Landlock for guest processes");
+    }
+}
+
+fn install_filter(zygote: &mut Tracee, page: u64) -> io::Result<()> {
+    let program = filter::filter(zygote.process.shared.layout.text());
+    let mut bytes = Vec::with_capacity(program.len() * 8 + 16);
+    // struct sock_fprog: the length, then where the instructions are.
+    bytes.extend_from_slice(&(program.len() as u64).to_ne_bytes());
+    bytes.extend_from_slice(&(page + 16).to_ne_bytes());
+    for (code, jt, jf, k) in program {
+        bytes.extend_from_slice(&code.to_ne_bytes());
+        bytes.extend_from_slice(&[jt, jf]);
+        bytes.extend_from_slice(&k.to_ne_bytes());
+    }
+    if bytes.len() as u64 > SLOTS * PAGE_SIZE {
+        return Err(io::Error::other("the filter is too long"));
+    }
+    zygote.process.write_ours(zygote.tid, page, &bytes)?;
+    let args = [libc::PR_SET_SECCOMP as u64, u64::from(libc::SECCOMP_MODE_FILTER), page, 0, 0, 0];
+    call(zygote, libc::SYS_prctl, args).map(drop)
+}
+
+/// A line of the host's `/proc/PID/maps`.
+struct Map {
+    start: u64,
+    end: u64,
+    name: String,
+}
+
+impl Map {
+    /// Whether a guest process keeps it: the stub's text, and what the host's vDSO needs.
+    fn stays(&self, text: u64) -> bool {
+        self.start == text || self.name.starts_with("[v")
+    }
+}
+
+fn read_maps(pid: i32) -> io::Result<Vec<Map>> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let parse = |line: &str| {
+        let mut fields = line.split_ascii_whitespace();
+        let (start, end) = fields.next()?.split_once('-')?;
+        Some(Map {
+            start: u64::from_str_radix(start, 16).ok()?,
+            end: u64::from_str_radix(end, 16).ok()?,
+            name: fields.nth(4).unwrap_or_default().to_owned(),
+        })
+    };
+    Ok(text.lines().filter_map(parse).collect())
+}
+
+fn find_vdso(maps: &[Map]) -> Option<Vdso> {
+    let image = maps.iter().find(|map| map.name == "[vdso]")?;
+    let vvar = maps.iter().find(|map| map.name.starts_with("[vvar"))?;
+    Some(Vdso {
+        vvar: abi::UserAddr(vvar.start),
+        image: abi::UserAddr(image.start),
+        end: abi::UserAddr(image.end),
+    })
+}
