@@ -1,0 +1,311 @@
+//! The file system: its root, its table of inodes, its device numbers.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+use abi::FileType;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno as HostErrno;
+use rustix::path::DecInt;
+use smallvec::SmallVec;
+use sync::order::{FileSystem as FileSystemLevel, Leaf};
+use sync::{Mutex, SysResult};
+use vfs::{FileSystem, FsStat, Inode};
+
+use crate::blocked::Blocked;
+use crate::check::{self, Verdict};
+use crate::descriptors::{Descriptors, DirFd};
+use crate::error::{errno, retry};
+use crate::node::HostNode;
+use crate::stat::{FileId, HostStat};
+use crate::{HostFsOptions, Submounts, View};
+
+/// A host directory, served as a file system.
+pub struct HostFs {
+    me: Weak<HostFs>,
+    pub(crate) options: HostFsOptions,
+    pub(crate) root_fd: Arc<DirFd>,
+    /// The host's `/proc/self/fd`, through which a descriptor is opened again.
+    pub(crate) proc_fd: OwnedFd,
+    pub(crate) descriptors: Descriptors,
+    dev: u64,
+    /// The `st_dev` shown for each of the host's.
+    devices: Mutex<Leaf, SmallVec<[(u64, u64); 1]>>,
+    mounts: Mutex<Leaf, Vec<MountVerdict>>,
+    inodes: Mutex<FileSystemLevel, Table>,
+}
+
+/// Whether a mount below the root is shown, by the host's mount id and device.
+type MountVerdict = ((u64, u64), bool);
+
+#[derive(Default)]
+struct Table {
+    known: HashMap<Key, Weak<Inode>>,
+    /// Dead entries are swept when there are this many.
+    sweep_at: usize,
+}
+
+/// A file, or the empty stand-in for something that is not shown.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    id: FileId,
+    blocked: bool,
+}
+
+/// Why a directory cannot be served.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The host refuses.
+    Host(rustix::io::Errno),
+    /// Its file system is an interface of the host's kernel, or of a kind that is served only by name.
+    Refused,
+    /// It is not a directory, and not a regular file either.
+    NotADirectory,
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            OpenError::Host(error) => error.fmt(f),
+            OpenError::Refused => f.write_str("its file system cannot be shown to guests"),
+            OpenError::NotADirectory => f.write_str("not a directory"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<rustix::io::Errno> for OpenError {
+    fn from(error: rustix::io::Errno) -> OpenError {
+        OpenError::Host(error)
+    }
+}
+
+impl HostFs {
+    /// Serves the host directory `path`. To be called by the process that will serve it (not before a fork),
+    /// since it opens that process's `/proc/self/fd`.
+    pub fn open(path: &Path, options: HostFsOptions) -> Result<Arc<HostFs>, OpenError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+            rustix::io::Errno::NOTDIR => OpenError::NotADirectory,
+            other => OpenError::Host(other),
+        })?;
+        HostFs::serve(dir, options)
+    }
+
+    /// Serves a directory opened already (`O_PATH` suffices).
+    pub fn serve(dir: OwnedFd, options: HostFsOptions) -> Result<Arc<HostFs>, OpenError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let proc_fd = rustix::fs::open("/proc/self/fd", flags, Mode::empty())?;
+        let stat = HostStat::of(&dir)?;
+        match check::of(&dir, stat.mount)? {
+            Verdict::Plain => {}
+            Verdict::IfNamed if options.named => {}
+            _ => return Err(OpenError::Refused),
+        }
+        let dev = vfs::anonymous_dev();
+        Ok(Arc::new_cyclic(|me| HostFs {
+            me: me.clone(),
+            options,
+            root_fd: Arc::new(DirFd { fd: dir, mount: stat.mount, id: stat.id }),
+            proc_fd,
+            descriptors: Descriptors::default(),
+            dev,
+            devices: Mutex::new(SmallVec::from_iter([(stat.id.dev, dev)])),
+            mounts: Mutex::default(),
+            inodes: Mutex::default(),
+        }))
+    }
+
+    /// The `st_dev` shown for files of the host's device `host_dev`.
+    pub(crate) fn shown_dev(&self, host_dev: u64) -> u64 {
+        let mut devices = self.devices.lock();
+        match devices.iter().find(|(host, _)| *host == host_dev) {
+            Some((_, shown)) => *shown,
+            None => {
+                let shown = vfs::anonymous_dev();
+                devices.push((host_dev, shown));
+                shown
+            }
+        }
+    }
+
+    /// Whether a file may be shown at all, by its permissions.
+    pub(crate) fn may_show(&self, stat: &HostStat) -> bool {
+        !self.options.world_readable_only || stat.is_for_all()
+    }
+
+    /// The inode of what was found as `name` in `dir`.
+    pub(crate) fn intern(
+        &self,
+        dir: &Arc<Inode>,
+        name: &[u8],
+        stat: &HostStat,
+        file_type: FileType,
+        view: Option<Arc<View>>,
+    ) -> Arc<Inode> {
+        let inode =
+            self.inode(stat.id, false, file_type, || Box::new(HostNode::new(self.me(), stat.id, view)));
+        if let Some(node) = inode.downcast::<HostNode>() {
+            node.add_place(dir, name, file_type == FileType::DIR);
+        }
+        inode
+    }
+
+    /// The inode of a file that has no name.
+    pub(crate) fn intern_unnamed(&self, stat: &HostStat, fd: Arc<OwnedFd>) -> Arc<Inode> {
+        self.inode(stat.id, false, FileType::REG, || {
+            let node = HostNode::new(self.me(), stat.id, None);
+            node.pin(fd);
+            Box::new(node)
+        })
+    }
+
+    /// An empty stand-in for a mount that is not shown.
+    pub(crate) fn intern_blocked(&self, dir: &Arc<Inode>, stat: &HostStat) -> Arc<Inode> {
+        let file_type = if stat.mode().is_dir() { FileType::DIR } else { FileType::REG };
+        self.inode(stat.id, true, file_type, || Box::new(Blocked::new(dir, stat, self.dev)))
+    }
+
+    /// The inode of that identity if it is in use.
+    pub(crate) fn known(&self, id: FileId) -> Option<Arc<Inode>> {
+        self.inodes.lock().known.get(&Key { id, blocked: false }).and_then(Weak::upgrade)
+    }
+
+    fn inode(
+        &self,
+        id: FileId,
+        blocked: bool,
+        file_type: FileType,
+        make: impl FnOnce() -> Box<dyn vfs::InodeOps>,
+    ) -> Arc<Inode> {
+        let key = Key { id, blocked };
+        let mut table = self.inodes.lock();
+        if let Some(inode) = table.known.get(&key).and_then(Weak::upgrade)
+            && inode.file_type == file_type
+        {
+            return inode;
+        }
+        if table.known.len() >= table.sweep_at {
+            table.known.retain(|_, inode| inode.strong_count() > 0);
+            table.sweep_at = (table.known.len() * 2).max(1024);
+        }
+        let inode = Inode::new(self.me(), file_type, make());
+        table.known.insert(key, Arc::downgrade(&inode));
+        inode
+    }
+
+    /// Itself, as its inodes hold it. `self` is alive, so the weak reference is.
+    fn me(&self) -> Arc<HostFs> {
+        match self.me.upgrade() {
+            Some(me) => me,
+            None => unreachable!("a file system in use was dropped"),
+        }
+    }
+
+    /// Runs a host call that makes a descriptor; if the host has none left, again with fewer cached ones.
+    pub(crate) fn with_descriptors<T>(
+        &self,
+        call: impl Fn() -> rustix::io::Result<T>,
+    ) -> rustix::io::Result<T> {
+        match retry(&call) {
+            Err(HostErrno::MFILE | HostErrno::NFILE) => {
+                self.descriptors.shrink();
+                retry(&call)
+            }
+            other => other,
+        }
+    }
+
+    /// Opens `name` in `dir` with `O_PATH`, following nothing. With `cross`, also into another mount: the caller
+    /// [checks](HostFs::may_cross) that one.
+    pub(crate) fn open_path(
+        &self,
+        dir: &OwnedFd,
+        name: &[u8],
+        extra: OFlags,
+        cross: bool,
+    ) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC | extra;
+        let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        if !cross {
+            resolve |= ResolveFlags::NO_XDEV;
+        }
+        self.with_descriptors(|| rustix::fs::openat2(dir, name, flags, Mode::empty(), resolve))
+    }
+
+    /// Opens a file again that is open (or held `O_PATH`) as `file`. The caller knows it to be a regular file or
+    /// a directory: opening anything else might do something.
+    pub(crate) fn reopen(&self, file: impl AsFd, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let number = DecInt::from_fd(&file);
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        self.with_descriptors(|| rustix::fs::openat(&self.proc_fd, number.as_c_str(), flags, Mode::empty()))
+    }
+
+    /// Whether the mount `mount`, found below the root as `file`, is shown.
+    pub(crate) fn may_cross(&self, view: Option<&View>, file: &OwnedFd, stat: &HostStat) -> SysResult<bool> {
+        if self.options.submounts == Submounts::Hidden && !view.is_some_and(View::may_be_mount) {
+            return Ok(false);
+        }
+        let key = (stat.mount, stat.id.dev);
+        if let Some((_, shown)) = self.mounts.lock().iter().find(|(known, _)| *known == key) {
+            return Ok(*shown);
+        }
+        let shown = match check::of(file, stat.mount).map_err(errno)? {
+            Verdict::Plain => true,
+            Verdict::IfNamed => self.options.named,
+            Verdict::Refused => false,
+        };
+        self.mounts.lock().push((key, shown));
+        Ok(shown)
+    }
+}
+
+impl FileSystem for HostFs {
+    fn kind(&self) -> &'static str {
+        "hostfs"
+    }
+
+    fn dev(&self) -> u64 {
+        self.dev
+    }
+
+    fn root(&self) -> Arc<Inode> {
+        let view = self.options.view.clone();
+        self.inode(self.root_fd.id, false, FileType::DIR, || {
+            Box::new(HostNode::new(self.me(), self.root_fd.id, view))
+        })
+    }
+
+    fn stat(&self) -> SysResult<FsStat> {
+        let stat = rustix::fs::fstatfs(&self.root_fd.fd).map_err(errno)?;
+        let unsigned = |value: i64| u64::try_from(value).unwrap_or(0);
+        Ok(FsStat {
+            magic: stat.f_type,
+            block_size: unsigned(stat.f_bsize),
+            blocks: stat.f_blocks,
+            blocks_free: stat.f_bfree,
+            blocks_available: stat.f_bavail,
+            files: stat.f_files,
+            files_free: stat.f_ffree,
+            name_max: unsigned(stat.f_namelen),
+            // The host's own id stays its own.
+            fsid: [i32::try_from(self.dev & 0x7fff_ffff).unwrap_or(0), 0],
+        })
+    }
+
+    fn changes_outside(&self) -> bool {
+        true
+    }
+
+    fn sync(&self) -> SysResult<()> {
+        if !self.options.writable {
+            return Ok(());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::openat(&self.root_fd.fd, ".", flags, Mode::empty()).map_err(errno)?;
+        rustix::fs::syncfs(dir).map_err(errno)
+    }
+}

@@ -1,0 +1,266 @@
+//! One file of the host: where it is, and how it is reached.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::OFlags;
+use smallvec::SmallVec;
+use sync::order::Leaf;
+use sync::{Mutex, SysResult};
+use vfs::{Attributes, Inode};
+
+use crate::descriptors::DirFd;
+use crate::error::{moved, stale};
+use crate::stat::{FileId, HostStat};
+use crate::{HostFs, View};
+
+/// Deeper trees than this have lost their way (two directories that each seem to lie in the other).
+const DEEPEST: usize = 1 << 16;
+
+/// A host file or directory: the operations of its inode.
+pub(crate) struct HostNode {
+    pub(crate) fs: Arc<HostFs>,
+    pub(crate) id: FileId,
+    /// For directories: what of it is shown; `None`: all.
+    pub(crate) view: Option<Arc<View>>,
+    state: Mutex<Leaf, State>,
+    /// The directory descriptor was used since the cache last asked.
+    used: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    /// Where it was found: one place for a directory, one for each known name of another file. None for the
+    /// root, and for files without a name.
+    places: SmallVec<[Place; 1]>,
+    dir_fd: Option<Arc<DirFd>>,
+    /// Descriptors of open files of it: the way to it when its names are gone.
+    open: SmallVec<[Weak<OwnedFd>; 1]>,
+    /// When to sweep the dead ones in `open`.
+    sweep_at: usize,
+    /// Held for a file that never had a name (`O_TMPFILE`).
+    pinned: Option<Arc<OwnedFd>>,
+}
+
+/// A name in a directory.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) dir: Arc<Inode>,
+    pub(crate) name: Box<[u8]>,
+}
+
+/// A descriptor that stands for the file itself.
+pub(crate) enum Handle {
+    Dir(Arc<DirFd>),
+    Open(Arc<OwnedFd>),
+    Path(OwnedFd),
+}
+
+impl AsFd for Handle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Handle::Dir(dir) => dir.fd.as_fd(),
+            Handle::Open(file) => file.as_fd(),
+            Handle::Path(file) => file.as_fd(),
+        }
+    }
+}
+
+impl HostNode {
+    pub(crate) fn new(fs: Arc<HostFs>, id: FileId, view: Option<Arc<View>>) -> HostNode {
+        HostNode { fs, id, view, state: Mutex::default(), used: AtomicBool::new(false) }
+    }
+
+    fn is_root(&self) -> bool {
+        self.id == self.fs.root_fd.id
+    }
+
+    /// Notes that the file was found as `name` in `dir`.
+    pub(crate) fn add_place(&self, dir: &Arc<Inode>, name: &[u8], is_dir: bool) {
+        if self.is_root() {
+            return;
+        }
+        let old = {
+            let mut state = self.state.lock();
+            if state.places.iter().any(|place| Arc::ptr_eq(&place.dir, dir) && *place.name == *name) {
+                return;
+            }
+            let old = if is_dir { std::mem::take(&mut state.places) } else { SmallVec::new() };
+            // The newest is the likeliest to hold.
+            state.places.insert(0, Place { dir: dir.clone(), name: name.into() });
+            old
+        };
+        drop(old);
+    }
+
+    /// Notes that `name` in `dir` is this file's no more.
+    pub(crate) fn remove_place(&self, dir: &Arc<Inode>, name: &[u8]) {
+        let is_it = |place: &Place| Arc::ptr_eq(&place.dir, dir) && *place.name == *name;
+        let removed = {
+            let mut state = self.state.lock();
+            state.places.iter().position(is_it).map(|index| state.places.remove(index))
+        };
+        drop(removed);
+    }
+
+    pub(crate) fn places(&self) -> SmallVec<[Place; 1]> {
+        self.state.lock().places.clone()
+    }
+
+    /// The directory that it was found in last; `None` for the root.
+    pub(crate) fn parent(&self) -> Option<Arc<Inode>> {
+        self.state.lock().places.first().map(|place| place.dir.clone())
+    }
+
+    /// Keeps `file` open for as long as the inode lives: it has no name.
+    pub(crate) fn pin(&self, file: Arc<OwnedFd>) {
+        self.state.lock().pinned = Some(file);
+    }
+
+    /// Notes an open file of this inode.
+    pub(crate) fn note_open(&self, file: &Arc<OwnedFd>) {
+        let mut state = self.state.lock();
+        if state.open.len() >= state.sweep_at {
+            state.open.retain(|open| open.strong_count() > 0);
+            state.sweep_at = state.open.len() * 2 + 1;
+        }
+        state.open.push(Arc::downgrade(file));
+    }
+
+    /// A descriptor of an open file of it.
+    fn open_file(&self) -> Option<Arc<OwnedFd>> {
+        let state = self.state.lock();
+        state.pinned.clone().or_else(|| state.open.iter().rev().find_map(Weak::upgrade))
+    }
+
+    pub(crate) fn was_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+
+    pub(crate) fn give_up_dir_fd(&self) -> Option<Arc<DirFd>> {
+        self.state.lock().dir_fd.take()
+    }
+
+    fn cached_dir_fd(&self) -> Option<Arc<DirFd>> {
+        if self.is_root() {
+            return Some(self.fs.root_fd.clone());
+        }
+        let cached = self.state.lock().dir_fd.clone();
+        if cached.is_some() {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        cached
+    }
+
+    /// The descriptor of this directory. `ESTALE` when it is no longer where it was found.
+    pub(crate) fn dir_fd(&self, this: &Arc<Inode>) -> SysResult<Arc<DirFd>> {
+        if let Some(cached) = self.cached_dir_fd() {
+            return Ok(cached);
+        }
+        // Up to the nearest ancestor that has one (trees can be deep: no recursion), and down again.
+        let mut missing = vec![this.clone()];
+        let mut parent = self.parent().ok_or_else(stale)?;
+        let mut at = loop {
+            let node = parent.downcast::<HostNode>().ok_or_else(stale)?;
+            if let Some(cached) = node.cached_dir_fd() {
+                break cached;
+            }
+            let next = node.parent().ok_or_else(stale)?;
+            missing.push(std::mem::replace(&mut parent, next));
+            if missing.len() > DEEPEST {
+                return Err(stale());
+            }
+        };
+        for inode in missing.iter().rev() {
+            at = inode.downcast::<HostNode>().ok_or_else(stale)?.open_dir_in(inode, &at)?;
+        }
+        Ok(at)
+    }
+
+    /// Opens this directory in its parent.
+    fn open_dir_in(&self, this: &Arc<Inode>, parent: &DirFd) -> SysResult<Arc<DirFd>> {
+        let name = self.state.lock().places.first().map(|place| place.name.clone()).ok_or_else(stale)?;
+        let (fd, stat) = self.open_in(parent, &name, OFlags::DIRECTORY)?;
+        let dir = Arc::new(DirFd { fd, mount: stat.mount, id: stat.id });
+        self.state.lock().dir_fd = Some(dir.clone());
+        self.used.store(true, Ordering::Relaxed);
+        self.fs.descriptors.note(this);
+        Ok(dir)
+    }
+
+    /// Opens this file as `name` in `dir` with `O_PATH`, and makes sure that it is this one.
+    fn open_in(&self, dir: &DirFd, name: &[u8], extra: OFlags) -> SysResult<(OwnedFd, HostStat)> {
+        let view = self.view.as_deref();
+        let fd = match self.fs.open_path(&dir.fd, name, extra, false) {
+            Err(rustix::io::Errno::XDEV) => self.fs.open_path(&dir.fd, name, extra, true),
+            other => other,
+        };
+        let fd = fd.map_err(moved)?;
+        let stat = HostStat::of(&fd).map_err(moved)?;
+        let right = stat.id == self.id
+            && (stat.mount == dir.mount || self.fs.may_cross(view, &fd, &stat)?)
+            && self.fs.may_show(&stat);
+        if right { Ok((fd, stat)) } else { Err(stale()) }
+    }
+
+    /// Runs `act` on the first place at which the file still is found.
+    fn at_a_place<T>(&self, act: impl Fn(&DirFd, &[u8]) -> SysResult<T>) -> SysResult<T> {
+        let mut result = Err(stale());
+        for place in self.places() {
+            let Some(dir) = place.dir.downcast::<HostNode>() else { continue };
+            result = dir.dir_fd(&place.dir).and_then(|dir| act(&dir, &place.name));
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+
+    /// Something that stands for the file itself, whatever happens to its names. For regular files and directories
+    /// it can be [reopened](HostFs::reopen).
+    pub(crate) fn handle(&self, this: &Arc<Inode>) -> SysResult<Handle> {
+        if this.is_dir() {
+            return self.dir_fd(this).map(Handle::Dir);
+        }
+        if let Some(file) = self.open_file() {
+            return Ok(Handle::Open(file));
+        }
+        self.at_a_place(|dir, name| self.open_in(dir, name, OFlags::empty())).map(|(fd, _)| Handle::Path(fd))
+    }
+
+    /// What the host says of it now.
+    pub(crate) fn stat(&self) -> SysResult<HostStat> {
+        if let Some(dir) = self.cached_dir_fd() {
+            return HostStat::of(&dir.fd).map_err(moved);
+        }
+        if let Some(file) = self.open_file() {
+            return HostStat::of(&file).map_err(moved);
+        }
+        self.at_a_place(|dir, name| {
+            let stat = HostStat::at(&dir.fd, name).map_err(moved)?;
+            if stat.id == self.id { Ok(stat) } else { Err(stale()) }
+        })
+    }
+
+    /// The guest's attributes for what the host says.
+    pub(crate) fn shown(&self, _this: &Arc<Inode>, stat: &HostStat) -> SysResult<Attributes> {
+        let mut shown = stat.attributes(self.fs.shown_dev(stat.id.dev));
+        (shown.uid, shown.gid) = self.fs.options.owners.shown(shown.uid, shown.gid);
+        Ok(shown)
+    }
+}
+
+impl Drop for HostNode {
+    /// Lets go of the chain of parents one by one: dropped each by the next, a deep tree would exhaust the stack.
+    fn drop(&mut self) {
+        let mut places = std::mem::take(&mut self.state.get_mut().places);
+        while let Some(place) = places.pop() {
+            if let Some(inode) = Arc::into_inner(place.dir)
+                && let Some(node) = inode.downcast::<HostNode>()
+            {
+                places.append(&mut node.state.lock().places);
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The inode operations of host files.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use abi::{Errno, FileMode, FileType, OpenFlags};
+use rustix::fs::{Mode, OFlags};
+use sync::SysResult;
+use vfs::{Attributes, Caller, FileOps, Inode, InodeOps, OpenHow};
+
+use crate::blocked::Blocked;
+use crate::descriptors::DirFd;
+use crate::dir::HostDir;
+use crate::error::{component, errno, moved, stale};
+use crate::file::HostFile;
+use crate::node::HostNode;
+use crate::stat::HostStat;
+
+impl HostNode {
+    /// Whether guests may not see this name in this directory.
+    pub(crate) fn hides(&self, name: &[u8]) -> bool {
+        self.view.as_ref().is_some_and(|view| !view.shows(name))
+    }
+
+    /// The inode of what `stat` says `name` is.
+    fn child(&self, this: &Arc<Inode>, dir: &DirFd, name: &[u8], stat: &HostStat) -> SysResult<Arc<Inode>> {
+        let view = self.view.as_ref().and_then(|view| view.below(name));
+        if stat.mount != dir.mount {
+            let mounted = self.fs.open_path(&dir.fd, name, OFlags::empty(), true).map_err(errno)?;
+            let found = HostStat::of(&mounted).map_err(errno)?;
+            if found.id != stat.id || found.mount != stat.mount {
+                return Err(stale());
+            }
+            if !self.fs.may_cross(view.as_deref(), &mounted, &found)? {
+                return Ok(self.fs.intern_blocked(this, stat));
+            }
+        }
+        if !self.fs.may_show(stat) {
+            return Err(Errno::ENOENT.into());
+        }
+        Ok(self.fs.intern(this, name, stat, stat.file_type(), view))
+    }
+
+    /// Whether `name` still is `child`.
+    fn is_still(&self, this: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> SysResult<bool> {
+        let name = component(name)?;
+        if self.hides(name) {
+            return Ok(false);
+        }
+        let dir = self.dir_fd(this)?;
+        let stat = HostStat::at(&dir.fd, name).map_err(moved)?;
+        if let Some(blocked) = child.downcast::<Blocked>() {
+            return Ok(stat.mount != dir.mount && blocked.stands_for(&stat));
+        }
+        let Some(node) = child.downcast::<HostNode>() else { return Ok(false) };
+        if node.id != stat.id || !self.fs.may_show(&stat) {
+            return Ok(false);
+        }
+        // Something mounted since is looked at anew.
+        Ok(stat.mount == dir.mount || Arc::ptr_eq(&self.child(this, &dir, name, &stat)?, child))
+    }
+
+    fn open_regular(&self, this: &Arc<Inode>, flags: OpenFlags) -> SysResult<Box<dyn FileOps>> {
+        if flags.is_writable() && !self.fs.options.writable {
+            return Err(Errno::EROFS.into());
+        }
+        let handle = self.handle(this)?;
+        // Never open what only was a regular file when it was looked up.
+        let stat = HostStat::of(&handle).map_err(errno)?;
+        if stat.id != self.id || stat.file_type() != FileType::REG {
+            return Err(stale());
+        }
+        let passed = flags.bits() & HOST_OPEN_FLAGS;
+        let file = match self.fs.reopen(&handle, OFlags::from_bits_retain(passed)) {
+            // O_NOATIME is the owner's; the guest's idea of the owner is not the host's.
+            Err(rustix::io::Errno::PERM) if flags.contains(OpenFlags::NOATIME) => {
+                self.fs.reopen(&handle, OFlags::from_bits_retain(passed) - OFlags::NOATIME)
+            }
+            other => other,
+        };
+        let file = Arc::new(file.map_err(errno)?);
+        self.note_open(&file);
+        Ok(Box::new(HostFile::new(file, this.clone())))
+    }
+
+    fn open_dir(&self, this: &Arc<Inode>) -> SysResult<Box<dyn FileOps>> {
+        let dir = self.dir_fd(this)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = self.fs.with_descriptors(|| rustix::fs::openat(&dir.fd, ".", flags, Mode::empty()));
+        let file = file.map_err(errno)?;
+        if self.fs.options.world_readable_only {
+            // Being for all, for a directory, was: everybody may pass through it.
+            let mode = HostStat::of(&file).map_err(errno)?.mode();
+            if !mode.contains(FileMode::ROTH) {
+                return Err(Errno::EACCES.into());
+            }
+        }
+        Ok(Box::new(HostDir::new(Arc::new(file), this.clone())))
+    }
+}
+
+/// The flags of `open` that the host's description takes over.
+const HOST_OPEN_FLAGS: u32 = OpenFlags::ACCESS_MASK
+    | OpenFlags::APPEND.bits()
+    | OpenFlags::DIRECT.bits()
+    | OpenFlags::SYNC.bits()
+    | OpenFlags::DSYNC.bits()
+    | OpenFlags::NOATIME.bits();
+
+impl InodeOps for HostNode {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn attributes(&self, this: &Arc<Inode>) -> SysResult<Attributes> {
+        self.stat().and_then(|stat| self.shown(this, &stat))
+    }
+
+    fn open(&self, this: &Arc<Inode>, how: OpenHow, _caller: &dyn Caller) -> SysResult<Box<dyn FileOps>> {
+        match this.file_type {
+            FileType::REG => self.open_regular(this, how.flags),
+            FileType::DIR => self.open_dir(this),
+            // FIFOs, sockets and devices are the kernel's to open, and links are followed before.
+            _ => Err(Errno::ENXIO.into()),
+        }
+    }
+
+    fn lookup(&self, this: &Arc<Inode>, name: &[u8]) -> SysResult<Arc<Inode>> {
+        let name = component(name)?;
+        if self.hides(name) {
+            return Err(Errno::ENOENT.into());
+        }
+        let dir = self.dir_fd(this)?;
+        let stat = HostStat::at(&dir.fd, name).map_err(errno)?;
+        self.child(this, &dir, name, &stat)
+    }
+
+    fn revalidate(&self, this: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> bool {
+        self.is_still(this, name, child).unwrap_or(false)
+    }
+
+    fn read_link(&self, this: &Arc<Inode>) -> SysResult<Vec<u8>> {
+        let link = self.handle(this)?;
+        let target = rustix::fs::readlinkat(&link, "", Vec::new()).map_err(|error| match error {
+            // An empty name on something else than a link.
+            rustix::io::Errno::NOENT => Errno::EINVAL.into(),
+            other => errno(other),
+        })?;
+        Ok(target.into_bytes())
+    }
+}

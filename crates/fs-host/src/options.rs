@@ -1,0 +1,81 @@
+//! How a host directory is served.
+
+use std::sync::Arc;
+
+use crate::View;
+
+/// Options of one [`HostFs`](crate::HostFs).
+#[derive(Clone, Debug)]
+pub struct HostFsOptions {
+    /// Whether guests may change it.
+    pub writable: bool,
+    /// Whether the user named the directory: then FUSE and network file systems are served.
+    pub named: bool,
+    /// What is shown of other mounts below it.
+    pub submounts: Submounts,
+    /// Whose the files are.
+    pub owners: OwnerMap,
+    /// Whether owners, modes and device numbers that the host's files cannot carry are kept in `user.umlaut.*`
+    /// attributes, and read from there: for roots that a guest administers. Costs one more host call for files
+    /// seen for the first time.
+    pub records: bool,
+    /// Show only what everybody on the host can read.
+    pub world_readable_only: bool,
+    /// What of the tree is shown; `None`: all.
+    pub view: Option<Arc<View>>,
+}
+
+impl HostFsOptions {
+    /// For `--root DIR` and binds: named by the user, owned as `owners` says.
+    pub fn named(writable: bool, owners: OwnerMap) -> HostFsOptions {
+        HostFsOptions {
+            writable,
+            named: true,
+            submounts: Submounts::Hidden,
+            owners,
+            records: true,
+            world_readable_only: false,
+            view: None,
+        }
+    }
+}
+
+/// What is shown of mounts below the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submounts {
+    /// An empty directory in their place.
+    Hidden,
+    /// Their files, unless their file system is of a kind that is always refused.
+    Shown,
+}
+
+/// Which owner a file without a record shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerMap {
+    /// The host's.
+    Same,
+    /// Files of this host user and group show as `uid` and `gid`, other ids as they are.
+    Own { host_uid: u32, host_gid: u32, uid: u32, gid: u32 },
+}
+
+impl OwnerMap {
+    /// The files of the calling process's user show as root's.
+    pub fn own_as_root() -> OwnerMap {
+        OwnerMap::Own {
+            host_uid: rustix::process::geteuid().as_raw(),
+            host_gid: rustix::process::getegid().as_raw(),
+            uid: 0,
+            gid: 0,
+        }
+    }
+
+    /// The ids shown for the host's.
+    pub(crate) fn shown(self, uid: u32, gid: u32) -> (u32, u32) {
+        match self {
+            OwnerMap::Same => (uid, gid),
+            OwnerMap::Own { host_uid, host_gid, uid: own, gid: own_group } => {
+                (if uid == host_uid { own } else { uid }, if gid == host_gid { own_group } else { gid })
+            }
+        }
+    }
+}
