@@ -1,7 +1,7 @@
 //! Asynchronous I/O of the old kind: `io_setup`, `io_submit` (`linux/aio_abi.h`).
 
+use crate::file_ops::RwfFlags;
 use crate::macros::{flags, layout, names};
-use crate::open::RwfFlags;
 
 names! {
     /// What an [`Iocb`] does.

@@ -155,7 +155,7 @@ names! {
         FS_IOC_SETFSLABEL = iow(0x94, 50, 256);
         FS_IOC_GETFSUUID = ior(0x15, 0, 17);
         FS_IOC_GETFSSYSFSPATH = ior(0x15, 1, 129);
-        FS_IOC_GETLBMD_CAP = iowr(0x15, 2, 32);
+        FS_IOC_GETLBMD_CAP = iowr(0x15, 2, 16);
         FS_IOC_SET_ENCRYPTION_POLICY = ior(b'f', 19, 12);
         FS_IOC_GET_ENCRYPTION_POLICY = iow(b'f', 21, 12);
         FS_IOC_ENABLE_VERITY = iow(b'f', 133, 128);
@@ -230,6 +230,8 @@ names! {
         PIDFD_GET_TIME_FOR_CHILDREN_NAMESPACE = io(0xff, 8);
         PIDFD_GET_USER_NAMESPACE = io(0xff, 9);
         PIDFD_GET_UTS_NAMESPACE = io(0xff, 10);
+        /// With the size that 6.18 has; Linux takes 64 bytes and more.
+        PIDFD_GET_INFO = iowr(0xff, 11, 72);
         EPIOCSPARAMS = iow(0x8a, 1, 8);
         EPIOCGPARAMS = ior(0x8a, 2, 8);
         TFD_IOC_SET_TICKS = iow(b'T', 0, 8);
@@ -248,6 +250,16 @@ names! {
         UFFDIO_WRITEPROTECT = iowr(0xaa, 6, 24);
         UFFDIO_CONTINUE = iowr(0xaa, 7, 32);
         UFFDIO_POISON = iowr(0xaa, 8, 32);
+        PERF_EVENT_IOC_ENABLE = io(b'$', 0);
+        PERF_EVENT_IOC_DISABLE = io(b'$', 1);
+        PERF_EVENT_IOC_REFRESH = io(b'$', 2);
+        PERF_EVENT_IOC_RESET = io(b'$', 3);
+        PERF_EVENT_IOC_PERIOD = iow(b'$', 4, 8);
+        PERF_EVENT_IOC_SET_OUTPUT = io(b'$', 5);
+        PERF_EVENT_IOC_SET_FILTER = iow(b'$', 6, 8);
+        PERF_EVENT_IOC_ID = ior(b'$', 7, 8);
+        PERF_EVENT_IOC_SET_BPF = iow(b'$', 8, 4);
+        PERF_EVENT_IOC_PAUSE_OUTPUT = iow(b'$', 9, 4);
         KDGKBTYPE = 0x4b33;
         KDSETMODE = 0x4b3a;
         KDGETMODE = 0x4b3b;

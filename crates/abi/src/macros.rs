@@ -37,6 +37,19 @@ macro_rules! flags {
                 self.0 & !Self::KNOWN.0 != 0
             }
         }
+        const _: () = {
+            // No flag may stand behind one that is a part of it: both would print.
+            let all: &[$int] = &[$($value,)*];
+            let mut later = 0;
+            while later < all.len() {
+                let mut earlier = 0;
+                while earlier < later {
+                    assert!(all[later] & all[earlier] != all[earlier]);
+                    earlier += 1;
+                }
+                later += 1;
+            }
+        };
         impl core::fmt::Debug for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 core::fmt::Display::fmt(self, f)
@@ -82,6 +95,19 @@ macro_rules! names {
                 Self::NAMES.iter().find(|(value, _)| *value == self.0).map(|(_, name)| *name)
             }
         }
+        const _: () = {
+            // No value may have two names: the second would never print.
+            let all: &[$int] = &[$($value,)*];
+            let mut later = 0;
+            while later < all.len() {
+                let mut earlier = 0;
+                while earlier < later {
+                    assert!(all[later] != all[earlier]);
+                    earlier += 1;
+                }
+                later += 1;
+            }
+        };
         impl core::fmt::Debug for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 core::fmt::Display::fmt(self, f)

@@ -262,6 +262,28 @@ layout! {
         20 pad: [u8; 8],
     }
 
+    /// `struct kexec_segment`.
+    struct KexecSegment: 32 {
+        0 buf: u64,
+        8 bufsz: u64,
+        16 mem: u64,
+        24 memsz: u64,
+    }
+
+    /// `struct if_dqblk`, of `Q_GETQUOTA`.
+    struct IfDqblk: 72 {
+        0 bhardlimit: u64,
+        8 bsoftlimit: u64,
+        16 curspace: u64,
+        24 ihardlimit: u64,
+        32 isoftlimit: u64,
+        40 curinodes: u64,
+        48 btime: u64,
+        56 itime: u64,
+        64 valid: u32,
+        68 pad: u32,
+    }
+
     /// `struct file_clone_range`, of `FICLONERANGE`.
     struct FileCloneRange: 32 {
         0 src_fd: i64,

@@ -211,7 +211,7 @@ names! {
         GUARD_REMOVE = 103;
     }
 
-    /// Policy of NUMA memory, without its mode flags (the bits from 0x2000 up).
+    /// Policy of NUMA memory, without the flags of [`MempolicyMode`].
     Mempolicy: i32, "MPOL_" {
         DEFAULT = 0;
         PREFERRED = 1;
@@ -220,6 +220,45 @@ names! {
         LOCAL = 4;
         PREFERRED_MANY = 5;
         WEIGHTED_INTERLEAVE = 6;
+    }
+}
+
+flags! {
+    /// Flags in [`MempolicyMode`].
+    MempolicyModeFlags: u32, "MPOL_F_" {
+        NUMA_BALANCING = 0x2000;
+        RELATIVE_NODES = 0x4000;
+        STATIC_NODES = 0x8000;
+    }
+}
+
+/// The mode argument of `mbind` and `set_mempolicy`: a policy and flags.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct MempolicyMode(pub u32);
+
+impl MempolicyMode {
+    /// The policy.
+    pub const fn policy(self) -> Mempolicy {
+        Mempolicy((self.0 & !MempolicyModeFlags::KNOWN.bits()).cast_signed())
+    }
+
+    /// The flags.
+    pub const fn flags(self) -> MempolicyModeFlags {
+        MempolicyModeFlags::from_bits_retain(self.0 & MempolicyModeFlags::KNOWN.bits())
+    }
+}
+
+impl core::fmt::Display for MempolicyMode {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.policy().fmt(f)?;
+        let names = MempolicyModeFlags::NAMES.iter().map(|&(bits, name)| (u64::from(bits), name));
+        write_flags(f, u64::from(self.flags().bits()), names, true)
+    }
+}
+
+impl core::fmt::Debug for MempolicyMode {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
     }
 }
 

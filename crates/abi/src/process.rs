@@ -1,5 +1,5 @@
-//! Making, waiting for and describing processes: `clone`, `wait`, `uname`, resource limits, scheduling
-//! (`linux/sched.h`, `linux/wait.h`, `asm-generic/resource.h`, `linux/sched/types.h`).
+//! Making, waiting for and describing processes: `clone`, `wait`, pidfds, `uname`, `sysinfo`
+//! (`linux/sched.h`, `linux/wait.h`, `linux/pidfd.h`). Limits and scheduling are in `sched.rs`.
 
 use crate::macros::{flags, layout, names, write_flags};
 use crate::signal::Signal;
@@ -54,10 +54,26 @@ impl CloneFlags {
         CloneFlags(self.0 & !Self::SIGNAL_MASK)
     }
 
-    /// Writes them as `clone3` and `unshare` mean them: no signal, `CLONE_NEWTIME`.
-    pub fn fmt_clone3(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let own = [(Self::NEWTIME.0, "CLONE_NEWTIME")];
-        write_flags(f, self.0, own.into_iter().chain(Self::NAMES.iter().copied()), false)
+    /// The same as `clone3`, `unshare` and `setns` mean it.
+    pub const fn clone3(self) -> Clone3Flags {
+        Clone3Flags(self)
+    }
+}
+
+/// [`CloneFlags`] that print as `clone3`, `unshare` and `setns` mean them: no signal, `CLONE_NEWTIME`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Clone3Flags(pub CloneFlags);
+
+impl core::fmt::Display for Clone3Flags {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let own = [(CloneFlags::NEWTIME.0, "CLONE_NEWTIME")];
+        write_flags(f, self.0.0, own.into_iter().chain(CloneFlags::NAMES.iter().copied()), false)
+    }
+}
+
+impl core::fmt::Debug for Clone3Flags {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
     }
 }
 
@@ -93,6 +109,26 @@ layout! {
         80 cgroup: u64,
     }
 
+    /// `struct pidfd_info`, of `PIDFD_GET_INFO`. Its first version ends at offset 64.
+    struct PidfdInfo: 72 {
+        0 mask: PidfdInfoMask,
+        8 cgroupid: u64,
+        16 pid: u32,
+        20 tgid: u32,
+        24 ppid: u32,
+        28 ruid: u32,
+        32 rgid: u32,
+        36 euid: u32,
+        40 egid: u32,
+        44 suid: u32,
+        48 sgid: u32,
+        52 fsuid: u32,
+        56 fsgid: u32,
+        60 exit_code: i32,
+        64 coredump_mask: u32,
+        68 coredump_signal: u32,
+    }
+
     /// `struct new_utsname`, of `uname`: six strings, zeros after each.
     struct Utsname: 390 {
         0 sysname: [u8; 65],
@@ -124,31 +160,6 @@ layout! {
         104 mem_unit: u32,
         108 pad2: u32,
     }
-
-    /// `struct rlimit64`, and `struct rlimit` of x86-64.
-    struct Rlimit: 16 {
-        0 cur: u64,
-        8 max: u64,
-    }
-
-    /// `struct sched_param`.
-    struct SchedParam: 4 {
-        0 priority: i32,
-    }
-
-    /// `struct sched_attr`; its first version ends at offset 48.
-    struct SchedAttr: 56 {
-        0 size: u32,
-        4 policy: SchedPolicy,
-        8 flags: SchedFlags,
-        16 nice: i32,
-        20 priority: u32,
-        24 runtime: u64,
-        32 deadline: u64,
-        40 period: u64,
-        48 util_min: u32,
-        52 util_max: u32,
-    }
 }
 
 impl Utsname {
@@ -159,11 +170,6 @@ impl Utsname {
 impl CloneArgs {
     /// The least size that `clone3` takes (`CLONE_ARGS_SIZE_VER0`), in bytes.
     pub const MIN_SIZE: usize = 64;
-}
-
-impl Rlimit {
-    /// No limit (`RLIM_INFINITY`).
-    pub const INFINITY: u64 = !0;
 }
 
 flags! {
@@ -179,21 +185,19 @@ flags! {
         CLONE = 0x8000_0000, "__WCLONE";
     }
 
-    /// `sched_attr.sched_flags`.
-    SchedFlags: u64, "SCHED_FLAG_" {
-        RESET_ON_FORK = 0x1;
-        RECLAIM = 0x2;
-        DL_OVERRUN = 0x4;
-        KEEP_POLICY = 0x8;
-        KEEP_PARAMS = 0x10;
-        UTIL_CLAMP_MIN = 0x20;
-        UTIL_CLAMP_MAX = 0x40;
-    }
-
     /// Flags of `pidfd_open`.
     PidfdFlags: u32, "PIDFD_" {
         THREAD = 0o200;
         NONBLOCK = 0o4000;
+    }
+
+    /// What [`PidfdInfo`] holds.
+    PidfdInfoMask: u64, "PIDFD_INFO_" {
+        PID = 0x1;
+        CREDS = 0x2;
+        CGROUPID = 0x4;
+        EXIT = 0x8;
+        COREDUMP = 0x10;
     }
 
     /// Flags of `pidfd_send_signal`.
@@ -201,70 +205,6 @@ flags! {
         THREAD = 1;
         THREAD_GROUP = 2;
         PROCESS_GROUP = 4;
-    }
-
-    /// `personality`: behaviour bits above the type in the lowest eight.
-    custom Personality: u32, "" {
-        UNAME26 = 0x002_0000;
-        ADDR_NO_RANDOMIZE = 0x004_0000;
-        FDPIC_FUNCPTRS = 0x008_0000;
-        MMAP_PAGE_ZERO = 0x010_0000;
-        ADDR_COMPAT_LAYOUT = 0x020_0000;
-        READ_IMPLIES_EXEC = 0x040_0000;
-        ADDR_LIMIT_32BIT = 0x080_0000;
-        SHORT_INODE = 0x100_0000;
-        WHOLE_SECONDS = 0x200_0000;
-        STICKY_TIMEOUTS = 0x400_0000;
-        ADDR_LIMIT_3GB = 0x800_0000;
-    }
-}
-
-impl Personality {
-    /// Linux without any of them.
-    pub const LINUX: Personality = Personality(0);
-    /// What asks for the present one without a change.
-    pub const QUERY: Personality = Personality(0xffff_ffff);
-    /// What a set-id program starts without (`PER_CLEAR_ON_SETID`).
-    pub const CLEAR_ON_SETID: Personality = Personality(0x040_0000 | 0x004_0000 | 0x020_0000 | 0x010_0000);
-
-    /// The type.
-    pub const fn kind(self) -> PersonalityKind {
-        PersonalityKind(self.0 & 0xff)
-    }
-}
-
-names! {
-    /// The type of a [`Personality`] (`PER_MASK` bits), without the behaviour that Linux's names of the
-    /// same kind bring along.
-    PersonalityKind: u32, "PER_" {
-        LINUX = 0;
-        SVR4 = 1;
-        SVR3 = 2;
-        SCOSVR3 = 3;
-        WYSEV386 = 4;
-        ISCR4 = 5;
-        BSD = 6;
-        XENIX = 7;
-        LINUX32 = 8;
-        IRIX32 = 9;
-        IRIXN32 = 10;
-        IRIX64 = 11;
-        RISCOS = 12;
-        SOLARIS = 13;
-        UW7 = 14;
-        OSF4 = 15;
-        HPUX = 16;
-    }
-}
-
-impl core::fmt::Display for Personality {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        if *self == Self::QUERY {
-            return f.write_str("0xffffffff");
-        }
-        self.kind().fmt(f)?;
-        let names = Self::NAMES.iter().map(|&(bits, name)| (u64::from(bits), name));
-        write_flags(f, u64::from(self.0 & !0xff), names, true)
     }
 }
 
@@ -276,65 +216,6 @@ names! {
         PGID = 2;
         PIDFD = 3;
     }
-
-    /// A resource that has a limit.
-    Resource: i32, "RLIMIT_" {
-        CPU = 0;
-        FSIZE = 1;
-        DATA = 2;
-        STACK = 3;
-        CORE = 4;
-        RSS = 5;
-        NPROC = 6;
-        NOFILE = 7;
-        MEMLOCK = 8;
-        AS = 9;
-        LOCKS = 10;
-        SIGPENDING = 11;
-        MSGQUEUE = 12;
-        NICE = 13;
-        RTPRIO = 14;
-        RTTIME = 15;
-    }
-
-    /// A scheduling policy, without `SCHED_RESET_ON_FORK` (0x4000_0000).
-    SchedPolicy: u32, "SCHED_" {
-        NORMAL = 0, "SCHED_OTHER";
-        FIFO = 1;
-        RR = 2;
-        BATCH = 3;
-        IDLE = 5;
-        DEADLINE = 6;
-        EXT = 7;
-    }
-
-    /// Whose priority `getpriority` and `setpriority` mean.
-    PriorityWhich: i32, "PRIO_" {
-        PROCESS = 0;
-        PGRP = 1;
-        USER = 2;
-    }
-
-    /// Whose I/O priority `ioprio_set` means.
-    IoprioWho: i32, "IOPRIO_WHO_" {
-        PROCESS = 1;
-        PGRP = 2;
-        USER = 3;
-    }
-
-    /// The class of an I/O priority: its bits from 13 up.
-    IoprioClass: i32, "IOPRIO_CLASS_" {
-        NONE = 0;
-        RT = 1;
-        BE = 2;
-        IDLE = 3;
-        INVALID = 7;
-    }
-}
-
-impl Resource {
-    /// How many there are (`RLIM_NLIMITS`).
-    pub const COUNT: usize = 16;
 }
 
 /// How a child changed, as `wait4` reports it in its status word.
@@ -413,5 +294,7 @@ mod tests {
         assert_eq!(fork.to_string(), "CLONE_CHILD_CLEARTID|CLONE_CHILD_SETTID|SIGCHLD");
         assert_eq!(CloneFlags::from_bits_retain(17).to_string(), "SIGCHLD");
         assert_eq!(CloneFlags::empty().to_string(), "0");
+        let time = CloneFlags::NEWTIME | CloneFlags::NEWUSER;
+        assert_eq!(time.clone3().to_string(), "CLONE_NEWTIME|CLONE_NEWUSER");
     }
 }

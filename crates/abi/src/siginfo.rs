@@ -1,7 +1,8 @@
-//! What a signal carries: `siginfo_t`, one constructor for each of its layouts, and the codes
-//! (`asm-generic/siginfo.h`).
+//! What a signal carries: `siginfo_t`, with one constructor for each of its layouts
+//! (`asm-generic/siginfo.h`). The codes are in `si_code.rs`.
 
-use crate::macros::{layout, names};
+use crate::macros::layout;
+use crate::si_code::{BusCode, ChldCode, PollCode, SegvCode, SiCode, SysCode, si_code_name};
 use crate::signal::Signal;
 
 layout! {
@@ -245,127 +246,51 @@ pub enum SiLayout {
     Sys,
 }
 
-names! {
-    /// Codes that any signal may have.
-    SiCode: i32, "SI_" {
-        USER = 0;
-        KERNEL = 0x80;
-        QUEUE = -1;
-        TIMER = -2;
-        MESGQ = -3;
-        ASYNCIO = -4;
-        SIGIO = -5;
-        TKILL = -6;
-        DETHREAD = -7;
-        ASYNCNL = -60;
+impl core::fmt::Display for Siginfo {
+    /// As strace does: `{si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=7, …}`.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{{si_signo={}, si_code=", self.signo)?;
+        match si_code_name(self.signo, self.code) {
+            Some(name) => f.write_str(name)?,
+            None => write!(f, "{}", self.code)?,
+        }
+        if self.errno != 0 {
+            write!(f, ", si_errno={}", self.errno)?;
+        }
+        match self.layout() {
+            SiLayout::Kill if self.code == SiCode::KERNEL.0 => {}
+            SiLayout::Kill => write!(f, ", si_pid={}, si_uid={}", self.pid(), self.uid())?,
+            SiLayout::Queue => {
+                write!(f, ", si_pid={}, si_uid={}, si_value={:#x}", self.pid(), self.uid(), self.value())?;
+            }
+            SiLayout::Timer => {
+                write!(f, ", si_timerid={:#x}, si_overrun={}", self.timer_id(), self.overrun())?;
+                write!(f, ", si_value={:#x}", self.value())?;
+            }
+            SiLayout::Poll => write!(f, ", si_band={}, si_fd={}", self.band(), self.fd())?,
+            SiLayout::Fault | SiLayout::FaultMce => write!(f, ", si_addr={:#x}", self.addr())?,
+            SiLayout::FaultPkey => write!(f, ", si_addr={:#x}, si_pkey={}", self.addr(), self.pkey_number())?,
+            SiLayout::Child => {
+                write!(f, ", si_pid={}, si_uid={}, si_status=", self.pid(), self.uid())?;
+                match ChldCode(self.code) {
+                    ChldCode::EXITED => write!(f, "{}", self.status())?,
+                    _ => write!(f, "{}", Signal(self.status()))?,
+                }
+                write!(f, ", si_utime={}, si_stime={}", self.utime(), self.stime())?;
+            }
+            SiLayout::Sys => {
+                write!(f, ", si_call_addr={:#x}, si_syscall={}", self.addr(), self.syscall())?;
+                write!(f, ", si_arch={:#x}", self.arch())?;
+            }
+        }
+        f.write_str("}")
     }
-
-    /// Codes of `SIGILL`.
-    IllCode: i32, "ILL_" {
-        ILLOPC = 1;
-        ILLOPN = 2;
-        ILLADR = 3;
-        ILLTRP = 4;
-        PRVOPC = 5;
-        PRVREG = 6;
-        COPROC = 7;
-        BADSTK = 8;
-        BADIADDR = 9;
-    }
-
-    /// Codes of `SIGFPE`.
-    FpeCode: i32, "FPE_" {
-        INTDIV = 1;
-        INTOVF = 2;
-        FLTDIV = 3;
-        FLTOVF = 4;
-        FLTUND = 5;
-        FLTRES = 6;
-        FLTINV = 7;
-        FLTSUB = 8;
-        FLTUNK = 14;
-        CONDTRAP = 15;
-    }
-
-    /// Codes of `SIGSEGV`.
-    SegvCode: i32, "SEGV_" {
-        MAPERR = 1;
-        ACCERR = 2;
-        BNDERR = 3;
-        PKUERR = 4;
-        ACCADI = 5;
-        ADIDERR = 6;
-        ADIPERR = 7;
-        MTEAERR = 8;
-        MTESERR = 9;
-        CPERR = 10;
-    }
-
-    /// Codes of `SIGBUS`.
-    BusCode: i32, "BUS_" {
-        ADRALN = 1;
-        ADRERR = 2;
-        OBJERR = 3;
-        MCEERR_AR = 4;
-        MCEERR_AO = 5;
-    }
-
-    /// Codes of `SIGTRAP`.
-    TrapCode: i32, "TRAP_" {
-        BRKPT = 1;
-        TRACE = 2;
-        BRANCH = 3;
-        HWBKPT = 4;
-        UNK = 5;
-        PERF = 6;
-    }
-
-    /// Codes of `SIGCHLD`.
-    ChldCode: i32, "CLD_" {
-        EXITED = 1;
-        KILLED = 2;
-        DUMPED = 3;
-        TRAPPED = 4;
-        STOPPED = 5;
-        CONTINUED = 6;
-    }
-
-    /// Codes of `SIGPOLL`, the same as `SIGIO`.
-    PollCode: i32, "POLL_" {
-        IN = 1;
-        OUT = 2;
-        MSG = 3;
-        ERR = 4;
-        PRI = 5;
-        HUP = 6;
-    }
-
-    /// Codes of `SIGSYS`.
-    SysCode: i32, "SYS_" {
-        SECCOMP = 1;
-        USER_DISPATCH = 2;
-    }
-}
-
-/// The name of a code, which depends on the signal; `None` where Linux has none.
-pub fn si_code_name(signal: Signal, code: i32) -> Option<&'static str> {
-    let of_signal = match signal {
-        Signal::ILL => IllCode(code).name(),
-        Signal::FPE => FpeCode(code).name(),
-        Signal::SEGV => SegvCode(code).name(),
-        Signal::BUS => BusCode(code).name(),
-        Signal::TRAP => TrapCode(code).name(),
-        Signal::CHLD => ChldCode(code).name(),
-        Signal::IO => PollCode(code).name(),
-        Signal::SYS => SysCode(code).name(),
-        _ => None,
-    };
-    of_signal.or_else(|| SiCode(code).name())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::string::ToString;
     use zerocopy::IntoBytes;
 
     fn at(info: &Siginfo, offset: usize) -> u32 {
@@ -405,5 +330,16 @@ mod tests {
         assert_eq!(Siginfo::queue(Signal::SEGV, SiCode::QUEUE, 1, 0, 0).layout(), SiLayout::Queue);
         assert_eq!(Siginfo::poll(Signal(40), PollCode::IN, 1, 0).layout(), SiLayout::Poll);
         assert_eq!(Siginfo::timer(Signal(40), 0, 0, 0).layout(), SiLayout::Timer);
+    }
+
+    #[test]
+    fn infos_print_as_strace_prints_them() {
+        let child = Siginfo::child(ChldCode::KILLED, 7, 0, 9, 1, 2).to_string();
+        let text = "{si_signo=SIGCHLD, si_code=CLD_KILLED, si_pid=7, si_uid=0, si_status=SIGKILL, si_utime=1, si_stime=2}";
+        assert_eq!(child, text);
+        let fault = Siginfo::fault(Signal::SEGV, SegvCode::MAPERR.0, 16).to_string();
+        assert_eq!(fault, "{si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x10}");
+        let kernel = Siginfo::kill(Signal::SEGV, SiCode::KERNEL, 0, 0).to_string();
+        assert_eq!(kernel, "{si_signo=SIGSEGV, si_code=SI_KERNEL}");
     }
 }

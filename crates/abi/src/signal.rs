@@ -294,9 +294,8 @@ flags! {
 }
 
 impl SaFlags {
-    /// The flags that x86-64 keeps in what `rt_sigaction` stores; others are cleared.
-    pub const UAPI: SaFlags =
-        SaFlags::KNOWN.difference(SaFlags::UNSUPPORTED).difference(SaFlags::EXPOSE_TAGBITS);
+    /// The flags that `rt_sigaction` keeps (`UAPI_SA_FLAGS` with x86's own); others are cleared.
+    pub const UAPI: SaFlags = SaFlags::KNOWN.difference(SaFlags::UNSUPPORTED);
 }
 
 layout! {
