@@ -196,10 +196,12 @@ impl Drop for Registered<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitToken(u64);
 
+type Entry = (WaitToken, Arc<dyn Wake>);
+
 /// Those who wait for something to change. Change first, then wake.
 #[derive(Default)]
 pub struct WaitQueue {
-    entries: Mutex<WaitQueueEntries, Vec<(WaitToken, Arc<dyn Wake>)>>,
+    entries: Mutex<WaitQueueEntries, Vec<Entry>>,
     /// Length of `entries`, so that waking nobody is one load.
     count: AtomicUsize,
     next: AtomicU64,
