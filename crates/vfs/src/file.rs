@@ -9,7 +9,8 @@ use abi::{Errno, FileType, OpenFlags};
 use smallvec::SmallVec;
 use sync::{SysResult, WaitQueue};
 
-use crate::{Attributes, Caller, Inode, Path, Ready, UserRead, UserWrite};
+use crate::inode_state::WriteAccess;
+use crate::{Attributes, Caller, Inode, Mount, Path, Ready, UserRead, UserWrite};
 
 /// How a file is opened: the access and status flags of `open` (creation flags have been dealt with).
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +103,12 @@ pub trait FileOps: Any + Send + Sync {
         None
     }
 
+    /// Changes attributes of a file without an inode (`fchmod`, `fchown` of pipes and sockets).
+    fn set_attributes(&self, change: &crate::AttributeChange) -> SysResult<()> {
+        Err(Errno::EPERM.into())
+    }
+
+    /// Sets the size, and modification and change time even if it stays. Permissions and limits have been checked.
     fn truncate(&self, file: &FileDescription, caller: &dyn Caller, size: u64) -> SysResult<()> {
         Err(Errno::EINVAL.into())
     }
@@ -176,8 +183,42 @@ pub struct FileDescription {
     /// Where it was opened; `None` for pipes, sockets and the like.
     pub path: Option<Path>,
     flags: AtomicU32,
-    /// Who owns its locks and events; details in `description_state`.
+    /// Who gets its events.
     pub state: crate::description_state::DescriptionState,
+    /// Held while it is open for writing.
+    write_access: Option<OpenForWriting>,
+}
+
+/// Counts an open file among the writers of its inode and its mount.
+pub(crate) struct OpenForWriting {
+    _inode: WriteAccess,
+    mount: Arc<Mount>,
+}
+
+impl OpenForWriting {
+    /// `ETXTBSY` while the file runs as a program, then `EROFS` through a read-only mount.
+    pub(crate) fn new(path: &Path) -> SysResult<OpenForWriting> {
+        let inode = path.inode().write_access()?;
+        path.mount.writers.fetch_add(1, Ordering::SeqCst);
+        let access = OpenForWriting { _inode: inode, mount: path.mount.clone() };
+        path.check_writable()?;
+        Ok(access)
+    }
+}
+
+impl Drop for OpenForWriting {
+    fn drop(&mut self) {
+        self.mount.writers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for FileDescription {
+    /// The last reference is gone (Linux: `release`): its flocks and OFD locks go.
+    fn drop(&mut self) {
+        if let Some(locks) = self.inode.as_ref().and_then(|inode| inode.attached.existing_locks()) {
+            locks.description_closed(self.lock_owner());
+        }
+    }
 }
 
 impl FileDescription {
@@ -189,7 +230,59 @@ impl FileDescription {
             path,
             flags: AtomicU32::new(flags.bits()),
             state: Default::default(),
+            write_access: None,
         })
+    }
+
+    /// An open file that a path was opened as.
+    pub(crate) fn opened(
+        ops: Box<dyn FileOps>,
+        path: Path,
+        flags: OpenFlags,
+        write_access: Option<OpenForWriting>,
+    ) -> Arc<FileDescription> {
+        let inode = Some(path.inode().clone());
+        let state = Default::default();
+        Arc::new(FileDescription {
+            ops,
+            inode,
+            path: Some(path),
+            flags: AtomicU32::new(flags.bits()),
+            state,
+            write_access,
+        })
+    }
+
+    /// Whether it counts as a writer of its inode: it was opened, not made, for writing.
+    pub fn holds_write_access(&self) -> bool {
+        self.write_access.is_some()
+    }
+
+    /// What names it as the owner of flocks and OFD locks: nothing else has it while it is open.
+    pub(crate) fn lock_owner(&self) -> u64 {
+        std::ptr::from_ref(self).addr() as u64
+    }
+
+    /// Carries out what a closed descriptor of it means: the record locks of `owner` (the process, as the kernel
+    /// names it) on the file go, even if others of its descriptors stay open; then the file's own `flush`.
+    pub fn descriptor_closed(&self, owner: u64, caller: &dyn Caller) -> SysResult<()> {
+        if self.is_path_only() {
+            return Ok(());
+        }
+        let flushed = self.ops.flush(self, caller);
+        if let Some(locks) = self.inode.as_ref().and_then(|inode| inode.attached.existing_locks()) {
+            locks.owner_closed(owner);
+        }
+        flushed
+    }
+
+    /// Fresh attributes.
+    pub fn attributes(&self) -> SysResult<Attributes> {
+        if let Some(own) = self.ops.attributes() {
+            return own;
+        }
+        let inode = self.inode.as_ref().ok_or(Errno::EBADF)?;
+        inode.ops.attributes(inode)
     }
 
     /// Access mode and status flags, as `F_GETFL` gives them.

@@ -1,10 +1,14 @@
 //! What the layers above hang on an inode.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use sync::Mutex;
+use abi::Errno;
 use sync::order::Inode as InodeLevel;
+use sync::{Mutex, SysResult};
+
+use crate::Inode;
 
 /// State that belongs to a file whatever its file system: made when first needed, gone with the inode.
 #[derive(Default)]
@@ -13,6 +17,50 @@ pub struct InodeState {
     object: Mutex<InodeLevel, Option<Arc<dyn Any + Send + Sync>>>,
     /// Record locks and flocks.
     locks: OnceLock<Box<crate::locks::FileLocks>>,
+    /// Open for writing so many times, or, negative, so many times running as a program (Linux: `i_writecount`).
+    writers: AtomicI32,
+    /// Known to have no set-id bits and no capabilities, so that a write need not ask (Linux: S_NOSEC).
+    pub(crate) without_privileges: AtomicBool,
+    /// Has no name but may get one (`O_TMPFILE` without `O_EXCL`; Linux: I_LINKABLE).
+    pub(crate) linkable: AtomicBool,
+}
+
+/// Keeps a file from being opened for writing while it runs as a program.
+pub struct DenyWrite(Arc<Inode>);
+
+impl Drop for DenyWrite {
+    fn drop(&mut self) {
+        self.0.attached.writers.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Counts a file as open for writing.
+pub(crate) struct WriteAccess(Arc<Inode>);
+
+impl Drop for WriteAccess {
+    fn drop(&mut self) {
+        self.0.attached.writers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Inode {
+    /// From now on nobody opens it for writing. `ETXTBSY` if somebody has.
+    pub fn deny_write(self: &Arc<Self>) -> SysResult<DenyWrite> {
+        let step = |count: i32| if count > 0 { None } else { count.checked_sub(1) };
+        match self.attached.writers.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step) {
+            Ok(_) => Ok(DenyWrite(self.clone())),
+            Err(_) => Err(Errno::ETXTBSY.into()),
+        }
+    }
+
+    /// Counts it as open for writing. `ETXTBSY` while it runs as a program.
+    pub(crate) fn write_access(self: &Arc<Self>) -> SysResult<WriteAccess> {
+        let step = |count: i32| if count < 0 { None } else { count.checked_add(1) };
+        match self.attached.writers.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step) {
+            Ok(_) => Ok(WriteAccess(self.clone())),
+            Err(_) => Err(Errno::ETXTBSY.into()),
+        }
+    }
 }
 
 impl InodeState {

@@ -1,9 +1,9 @@
 //! The virtual file system: descriptors, descriptions, dentries, inodes, mounts, path walk, readiness.
 //!
-//! Split as Linux does it. A [`FdTable`](fd_table) maps numbers to descriptions; a [`FileDescription`] is one
+//! Split as Linux does it. A [`FdTable`] maps numbers to descriptions; a [`FileDescription`] is one
 //! open file with its [`FileOps`]; a [`Dentry`] is a name that leads to an [`Inode`], whose [`InodeOps`] a file
 //! system provides; a [`Mount`] puts a file system's tree into the name space, a [`Path`] is a dentry in
-//! a mount. Permission checks happen here, in the walk and in `do_` operations; file systems do none.
+//! a mount. Permission checks happen here, in the walk and in [`ops`]; file systems do none.
 //!
 //! File systems implement [`FileSystem`], [`InodeOps`] and [`FileOps`]. What they need of the calling task
 //! comes in by [`Caller`].
@@ -14,25 +14,46 @@
 mod anonymous;
 mod caller;
 mod capability;
+mod context;
 mod cred;
+mod dcache;
 mod dentry;
 mod description_state;
+mod fd_table;
 mod file;
 mod inode;
 mod inode_state;
 pub mod locks;
+mod mount;
+mod mount_text;
+mod namei;
+pub mod ops;
+mod path;
+mod permission;
 mod ready;
+#[cfg(feature = "test-caller")]
+pub mod test_caller;
+#[cfg(test)]
+#[path = "tests/support.rs"]
+mod test_support;
 
 pub use anonymous::anonymous_dev;
 pub use caller::{Caller, SliceSink, SliceSource, UserRead, UserWrite};
 pub use capability::{CapSet, Capability};
+pub use context::{FsContext, NoSpecialFiles, SpecialFiles};
 pub use cred::Cred;
-pub use dentry::{Dentry, MagicTarget, Mount, Path};
+pub use dcache::DentryCache;
+pub use dentry::Dentry;
 pub use description_state::DescriptionState;
+pub use fd_table::{FdEntry, FdTable, NR_OPEN, Reserved};
 pub use file::{DirSink, FileDescription, FileOps, Mapping, OpenHow, Seek};
 pub use inode::{
     AttributeChange, Attributes, FileSystem, FsStat, Inode, InodeOps, NewNode, NewNodeKind, RenameMode,
     SetTime, XattrMode,
 };
-pub use inode_state::InodeState;
+pub use inode_state::{DenyWrite, InodeState};
+pub use mount::{Mount, MountFlags, MountTable, UmountFlags};
+pub use namei::{Last, Lookup, Parent};
+pub use path::{MagicTarget, Path, d_path, getcwd};
+pub use permission::{MAY_EXEC, MAY_READ, MAY_WRITE, generic_permission, inode_permission, is_owner};
 pub use ready::Ready;
