@@ -55,6 +55,11 @@ macro_rules! flags {
                 core::fmt::Display::fmt(self, f)
             }
         }
+        impl $crate::FromRegister for $name {
+            fn from_register(word: u64) -> Self {
+                $name(<$int as $crate::FromRegister>::from_register(word))
+            }
+        }
         $crate::macros::flags! { $($rest)* }
     };
     ($(#[$meta:meta])* $name:ident: $int:ty, $prefix:literal { $($body:tt)* } $($rest:tt)*) => {
@@ -111,6 +116,11 @@ macro_rules! names {
         impl core::fmt::Debug for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 core::fmt::Display::fmt(self, f)
+            }
+        }
+        impl $crate::FromRegister for $name {
+            fn from_register(word: u64) -> Self {
+                $name(<$int as $crate::FromRegister>::from_register(word))
             }
         }
         $crate::macros::names! { $($rest)* }

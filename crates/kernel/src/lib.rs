@@ -1,1 +1,21 @@
-//! (to come)
+//! The kernel: tasks, signals, memory, exec, time, the run loop, the table of system calls and its handlers.
+//!
+//! A newcomer follows a system call through three files: `task/run.rs`, `syscall/table.rs`, the handler's file.
+//!
+//! Neighbours: `platform` runs guest code, `vfs` keeps files; `cli` puts a kernel together and starts it. The
+//! kernel knows platforms and file systems only by their traits.
+#![forbid(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+pub mod exec;
+pub mod fs;
+pub mod futex;
+pub mod kernel;
+pub mod mm;
+mod random;
+pub mod resource;
+pub mod signal;
+pub mod stats;
+pub mod syscall;
+pub mod task;
+pub mod time;

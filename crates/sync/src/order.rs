@@ -20,6 +20,10 @@ levels! {
     Tty = 150;
     /// A thread group's shared signal state: pending set, handlers, job-control state.
     Signals = 200;
+    /// One task's own pending signals.
+    TaskSignals = 210;
+    /// A table of signal actions.
+    Handlers = 220;
     /// What one task shows to others: its name, credentials, …
     TaskShared = 250;
     /// The mount table.

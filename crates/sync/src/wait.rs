@@ -33,9 +33,8 @@ impl Interrupts {
     /// The task is to end.
     pub const KILL: Interrupts = Interrupts(2);
 
-    const fn union(self, other: Interrupts) -> Interrupts {
-        Interrupts(self.0 | other.0)
-    }
+    /// Any of them.
+    pub const ANY: Interrupts = Interrupts(Self::SIGNAL.0 | Self::KILL.0);
 }
 
 /// The part of a kernel thread that others may reach: wakes and interrupts.
@@ -129,7 +128,7 @@ impl Waiter {
         deadline: Deadline,
         check: impl FnMut() -> Option<T>,
     ) -> Result<T, WaitEnd> {
-        self.wait_for(Interrupts::SIGNAL.union(Interrupts::KILL), queues, deadline, check)
+        self.wait_for(Interrupts::ANY, queues, deadline, check)
     }
 
     /// The same, but only the task's end interrupts it (Linux: `TASK_KILLABLE`).

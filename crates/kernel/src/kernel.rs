@@ -1,0 +1,250 @@
+//! The kernel: what all its tasks share. A value, passed down; there may be several in a process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use abi::{Errno, OpenFlags, PAGE_SIZE, RtSigframe, SigSet, Siginfo, SiCode, Signal};
+use platform::{Platform, PlatformError};
+use sync::{Mutex, SysError, SysResult, WaitQueue, Waiter, order};
+use vfs::{Cred, FdTable, FileDescription, MountTable, SpecialFiles};
+
+use crate::exec::ExecArguments;
+use crate::fs::{Files, Fs};
+use crate::mm::{Mm, MmRecord};
+use crate::resource::Limits;
+use crate::signal::Handlers;
+use crate::stats::Stats;
+use crate::syscall::trace::Trace;
+use crate::task::{
+    CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork,
+};
+
+/// What can be chosen when a kernel starts.
+pub struct KernelOptions {
+    pub hostname: String,
+    /// Tasks at once, at most.
+    pub max_tasks: usize,
+}
+
+impl Default for KernelOptions {
+    fn default() -> Self {
+        KernelOptions { hostname: "umlaut".into(), max_tasks: 8192 }
+    }
+}
+
+/// A running kernel.
+pub struct Kernel {
+    pub platform: Box<dyn Platform>,
+    pub options: KernelOptions,
+    pub tasks: Tasks,
+    pub mounts: Arc<MountTable>,
+    pub special_files: Box<dyn SpecialFiles + Send + Sync>,
+    pub stats: Stats,
+    pub trace: Option<Trace>,
+    pub booted: Instant,
+    pub hostname: Mutex<order::Leaf, Vec<u8>>,
+    /// The program that the user asked for, and how it ended.
+    main_program: Mutex<order::Leaf, MainProgram>,
+    main_events: WaitQueue,
+    shutting_down: AtomicBool,
+}
+
+#[derive(Default)]
+struct MainProgram {
+    pid: i32,
+    exit: Option<GroupExit>,
+    stopped: Option<Signal>,
+}
+
+/// What happened to the main program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MainEvent {
+    Ended(GroupExit),
+    /// It stopped, with nobody inside to continue it.
+    Stopped(Signal),
+}
+
+/// The program to start with.
+pub struct MainProgramSpec {
+    pub exec: ExecArguments,
+    pub cred: Cred,
+    pub files: FdTable,
+    pub fs: Arc<Fs>,
+    pub limits: Limits,
+    /// Runs as pid 1 itself, instead of below the kernel's own init.
+    pub as_init: bool,
+}
+
+impl Kernel {
+    pub fn new(
+        platform: Box<dyn Platform>,
+        options: KernelOptions,
+        mounts: Arc<MountTable>,
+        special_files: Box<dyn SpecialFiles + Send + Sync>,
+        trace: Option<Trace>,
+    ) -> Arc<Kernel> {
+        let hostname = options.hostname.clone().into_bytes();
+        Arc::new(Kernel {
+            platform,
+            options,
+            tasks: Tasks::default(),
+            mounts,
+            special_files,
+            stats: Stats::default(),
+            trace,
+            booted: Instant::now(),
+            hostname: Mutex::new(hostname),
+            main_program: Mutex::default(),
+            main_events: WaitQueue::new(),
+            shutting_down: AtomicBool::new(false),
+        })
+    }
+
+    /// Starts the main program. It has been executed (or could not be) when this returns.
+    ///
+    /// Errors are those of `execve`, or `EAGAIN` where the host gives no process.
+    pub fn start(self: &Arc<Self>, spec: MainProgramSpec) -> SysResult<()> {
+        let pid = self.enter_init(spec.as_init)?;
+        self.main_program.lock().pid = pid;
+        let process = self.platform.spawn().map_err(|error| self.platform_failed(&error))?;
+        let group = ThreadGroup::new(pid, spec.limits);
+        group.unkillable.store(spec.as_init, Ordering::Relaxed);
+        let shared = TaskShared {
+            mm: Some(Mm::new(process.space, MmRecord::default())),
+            files: Some(Files::new(spec.files)),
+            fs: Some(spec.fs),
+            handlers: Arc::new(Handlers::default()),
+            cred: Arc::new(spec.cred),
+            name: b"init".to_vec(),
+        };
+        let task = Task::new(self.clone(), pid, group.clone(), shared, SigSet::EMPTY);
+        let parent = if spec.as_init { 0 } else { INIT_PID };
+        let entry = GroupEntry { parent, exit_signal: Signal::CHLD.0, ..GroupEntry::new(group) };
+        self.tasks.lock().add_group(entry, Some(task.clone()));
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let exec = spec.exec;
+        fork::spawn_kernel_thread(task, process.thread, move |current: &mut CurrentTask| {
+            let result = current.exec(&exec);
+            if result.is_err() {
+                current.exit_group(GroupExit::Code(127));
+            }
+            // The starter may have given up waiting only by ending.
+            let _ = tell.send(result);
+        });
+        told.recv().unwrap_or(Err(SysError::Errno(Errno::EAGAIN)))
+    }
+
+    /// Makes the kernel's own init, unless the main program is to be init itself; gives the main program's pid.
+    fn enter_init(&self, as_init: bool) -> SysResult<i32> {
+        let mut tasks = self.tasks.lock();
+        let init = tasks.reserve_pid().ok_or(Errno::EAGAIN)?;
+        if as_init {
+            return Ok(init);
+        }
+        let group = ThreadGroup::new(init, Limits::default());
+        group.unkillable.store(true, Ordering::Relaxed);
+        let entry = GroupEntry { parent: 0, name: b"init".to_vec(), ..GroupEntry::new(group) };
+        tasks.add_group(entry, None);
+        tasks.reserve_pid().ok_or(Errno::EAGAIN.into())
+    }
+
+    pub fn main_pid(&self) -> i32 {
+        self.main_program.lock().pid
+    }
+
+    /// Waits for the main program to end or stop. `None`: the waiter was interrupted.
+    pub fn wait_for_main(&self, waiter: &Waiter) -> Option<MainEvent> {
+        let event = waiter.wait(&[&self.main_events], None, || {
+            let mut main = self.main_program.lock();
+            let stopped = main.stopped.take().map(MainEvent::Stopped);
+            main.exit.map(MainEvent::Ended).or(stopped)
+        });
+        event.ok()
+    }
+
+    /// Sends a signal to the main program, as from outside.
+    pub fn signal_main(&self, signal: Signal) {
+        let info = Siginfo::kill(signal, SiCode::USER, 0, 0);
+        // It may have ended already.
+        let _ = self.tasks.lock().send_to_group(self.main_pid(), info);
+    }
+
+    /// Ends all guests, as the end of init does, and waits until they have gone.
+    pub fn shut_down(&self) {
+        self.shutting_down.store(true, Ordering::SeqCst);
+        let waiter = Waiter::new();
+        let deadline = Instant::now() + std::time::Duration::from_secs(5);
+        loop {
+            let groups: Vec<_> = {
+                let tasks = self.tasks.lock();
+                tasks.groups.values().filter(|e| !e.threads.is_empty()).map(|e| (e.group.clone(), e.threads.clone())).collect()
+            };
+            if groups.is_empty() || Instant::now() > deadline {
+                return;
+            }
+            for (group, threads) in &groups {
+                group.begin_exit(GroupExit::Signal { signal: Signal::KILL, core: false }, threads);
+            }
+            let Some((group, _)) = groups.first() else { return };
+            let soon = Instant::now() + std::time::Duration::from_millis(50);
+            let _ = waiter.wait(&[&group.events], Some(soon), || {
+                self.tasks.threads(group.pid).is_empty().then_some(())
+            });
+        }
+    }
+
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutting_down.load(Ordering::SeqCst)
+    }
+
+    /// A group has ended.
+    pub(crate) fn group_ended(&self, pid: i32, exit: GroupExit) {
+        let is_main = {
+            let mut main = self.main_program.lock();
+            let is_main = main.pid == pid && main.exit.is_none();
+            if is_main {
+                main.exit = Some(exit);
+            }
+            is_main
+        };
+        if is_main {
+            self.main_events.wake(0);
+        }
+    }
+
+    /// A group has stopped.
+    pub(crate) fn group_stopped(&self, pid: i32, signal: Signal) {
+        if self.main_pid() == pid {
+            self.main_program.lock().stopped = Some(signal);
+            self.main_events.wake(0);
+        }
+    }
+
+    /// The host could not give what a guest needs: what the guest is told.
+    pub(crate) fn platform_failed(&self, error: &PlatformError) -> SysError {
+        tracing::warn!(%error, "the host gives no guest process or thread");
+        Errno::EAGAIN.into()
+    }
+
+    /// Bytes that the largest signal frame takes (`AT_MINSIGSTKSZ`).
+    pub fn signal_frame_size(&self) -> u64 {
+        let xsave = self.platform.capabilities().xsave_size as u64 + 4;
+        let frame = size_of::<RtSigframe>() as u64;
+        // Both are aligned downwards from wherever the stack happens to be.
+        (xsave + RtSigframe::XSTATE_ALIGN - 1 + frame + 15 + 8).div_ceil(16) * 16
+    }
+
+    /// What exec does to timers: those of `timer_create` go.
+    pub(crate) fn timers_after_exec(&self, _task: &CurrentTask) {}
+
+    /// A description for a file of the kernel's own.
+    pub fn open_own(ops: Box<dyn vfs::FileOps>, flags: OpenFlags) -> Arc<FileDescription> {
+        FileDescription::new(ops, None, flags)
+    }
+
+    /// Memory that the machine has, in pages.
+    pub fn total_pages(&self) -> u64 {
+        rustix::system::sysinfo().totalram * u64::from(rustix::system::sysinfo().mem_unit) / PAGE_SIZE
+    }
+}

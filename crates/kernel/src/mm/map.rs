@@ -1,0 +1,269 @@
+//! Changing mappings: carried out in the guest's context, recorded from the host's answer.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use abi::{Errno, GUEST_TOP, MapFlags, PAGE_SIZE, Prot, UserAddr};
+use platform::{HostCall, MapFile};
+use sync::SysResult;
+use vfs::{FileDescription, Mapping, MountFlags};
+
+use crate::mm::{Backing, MmRecord, Vma, VmaFlags};
+use crate::resource;
+use crate::task::CurrentTask;
+
+/// The lowest address that may be mapped (`vm.mmap_min_addr`).
+pub const MMAP_MIN_ADDR: u64 = 65536;
+/// Mappings that a process may have (`vm.max_map_count`).
+pub(super) const MAX_MAP_COUNT: usize = 65530;
+
+/// A mapping to make, checked.
+pub struct MapRequest {
+    /// Where; a hint unless `flags` has `FIXED` or `FIXED_NOREPLACE`.
+    pub addr: u64,
+    /// In bytes, a multiple of the page size.
+    pub len: u64,
+    pub prot: Prot,
+    pub flags: MapFlags,
+    /// The file and the offset in it.
+    pub file: Option<(Arc<FileDescription>, u64)>,
+}
+
+impl CurrentTask {
+    /// Maps; returns where.
+    pub fn map(&mut self, request: MapRequest) -> SysResult<u64> {
+        let mm = self.mm.clone();
+        let _lock = mm.lock(&self.waiter)?;
+        self.map_locked(request)
+    }
+
+    pub(super) fn map_locked(&mut self, request: MapRequest) -> SysResult<u64> {
+        let MapRequest { addr, len, prot, flags, file } = request;
+        let fixed = flags.intersects(MapFlags::FIXED | MapFlags::FIXED_NOREPLACE);
+        let (start, vma) = {
+            let mm = self.mm.clone();
+            let record = mm.record();
+            if record.vmas.count() > MAX_MAP_COUNT {
+                return Err(Errno::ENOMEM.into());
+            }
+            let start = if fixed { self.check_fixed(&record, addr, len, flags)? } else { place(&record, addr, len, flags)? };
+            let vma = new_vma(start, len, prot, flags, &file)?;
+            let freed: u64 = record.vmas.overlapping(start, start + len).map(|old| overlap(old, start, len)).sum();
+            self.check_limits(&record, len, freed, vma.is_data())?;
+            (start, vma)
+        };
+        let backing = host_file(&file, flags, prot)?;
+        let call = HostCall::Map {
+            addr: UserAddr(start),
+            len,
+            prot: prot.bits(),
+            flags: host_flags(flags, fixed, backing.is_none()),
+            file: backing.as_ref().map(|fd| MapFile { fd: fd.as_fd(), offset: file.as_ref().map_or(0, |(_, at)| *at) }),
+        };
+        self.host_calls(&[call])?;
+        self.mm.record().vmas.insert(vma);
+        Ok(start)
+    }
+
+    fn check_fixed(&self, record: &MmRecord, addr: u64, len: u64, flags: MapFlags) -> SysResult<u64> {
+        if len > GUEST_TOP || addr > GUEST_TOP - len {
+            return Err(Errno::ENOMEM.into());
+        }
+        if addr % PAGE_SIZE != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        if addr < MMAP_MIN_ADDR {
+            return Err(Errno::EPERM.into());
+        }
+        if flags.contains(MapFlags::FIXED_NOREPLACE) && !record.vmas.is_free(addr, addr + len) {
+            return Err(Errno::EEXIST.into());
+        }
+        Ok(addr)
+    }
+
+    /// `RLIMIT_AS` and `RLIMIT_DATA` for `len` more bytes where `freed` go.
+    pub(super) fn check_limits(&self, record: &MmRecord, len: u64, freed: u64, is_data: bool) -> SysResult<()> {
+        let limits = *self.group().limits.lock();
+        let total = (record.vmas.pages() * PAGE_SIZE).saturating_sub(freed);
+        if total.saturating_add(len) > limits.soft(resource::AS) {
+            return Err(Errno::ENOMEM.into());
+        }
+        let data_limit = limits.soft(resource::DATA);
+        if is_data && data_limit != resource::INFINITY {
+            let data: u64 = record.vmas.iter().filter(|vma| vma.is_data()).map(Vma::len).sum();
+            if data.saturating_add(len) > data_limit {
+                return Err(Errno::ENOMEM.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Unmaps `[start, start + len)`, which is page-aligned and in the guest's range.
+    pub fn unmap(&mut self, start: u64, len: u64) -> SysResult<()> {
+        let mm = self.mm.clone();
+        let _lock = mm.lock(&self.waiter)?;
+        self.unmap_locked(start, len)
+    }
+
+    pub(super) fn unmap_locked(&mut self, start: u64, len: u64) -> SysResult<()> {
+        let splits = {
+            let record = self.mm.record();
+            let inside = |at: u64| record.vmas.find(at).is_some_and(|vma| vma.start < at);
+            inside(start) && inside(start + len) && record.vmas.count() >= MAX_MAP_COUNT
+        };
+        if splits {
+            return Err(Errno::ENOMEM.into());
+        }
+        self.host_calls(&[HostCall::Unmap { addr: UserAddr(start), len }])?;
+        // Files whose last mapping this was are closed outside the record's lock.
+        let removed = self.mm.record().vmas.remove(start, start + len);
+        drop(removed);
+        Ok(())
+    }
+
+    /// Changes protections. `ENOMEM` at the first hole, what lies before it being changed; `EACCES` where a file's
+    /// access does not allow it.
+    pub fn protect(&mut self, start: u64, len: u64, prot: Prot) -> SysResult<()> {
+        let mm = self.mm.clone();
+        let _lock = mm.lock(&self.waiter)?;
+        let end = start + len;
+        let (until, error) = {
+            let record = mm.record();
+            let mapped = record.vmas.mapped_until(start, end);
+            let refused = record.vmas.overlapping(start, mapped).find(|vma| !vma.may.contains(prot));
+            match refused {
+                Some(vma) => (vma.start.max(start), Some(Errno::EACCES)),
+                None if mapped < end => (mapped, Some(Errno::ENOMEM)),
+                None => (end, None),
+            }
+        };
+        if until > start {
+            self.host_calls(&[HostCall::Protect { addr: UserAddr(start), len: until - start, prot: prot.bits() }])?;
+            mm.record().vmas.update(start, until, |vma| vma.prot = prot);
+        }
+        error.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+impl CurrentTask {
+    /// In a forked child: leaves out what the parent asked to be left out or wiped (`MADV_DONTFORK`,
+    /// `MADV_WIPEONFORK`).
+    pub(crate) fn after_fork_memory(&mut self) {
+        let marked = VmaFlags::DONTFORK | VmaFlags::WIPEONFORK;
+        let vmas: Vec<Vma> = {
+            let record = self.mm.record();
+            record.vmas.iter().filter(|vma| vma.flags.intersects(marked)).cloned().collect()
+        };
+        if vmas.is_empty() || self.mm.users() > 1 {
+            return;
+        }
+        for vma in vmas {
+            let (addr, len) = (UserAddr(vma.start), vma.len());
+            let leaves = vma.flags.contains(VmaFlags::DONTFORK);
+            let call = match leaves {
+                true => HostCall::Unmap { addr, len },
+                false => {
+                    let flags = MapFlags::PRIVATE | MapFlags::ANONYMOUS | MapFlags::FIXED;
+                    HostCall::Map { addr, len, prot: vma.prot.bits(), flags: flags.bits(), file: None }
+                }
+            };
+            // A child that keeps what it should not have seen must not run.
+            if self.host_calls(&[call]).is_err() {
+                self.exit_group(crate::task::GroupExit::Signal { signal: abi::Signal::KILL, core: false });
+                return;
+            }
+            if leaves {
+                let removed = self.mm.record().vmas.remove(vma.start, vma.end);
+                drop(removed);
+            }
+        }
+    }
+}
+
+/// How much of `vma` lies in `[start, start + len)`.
+fn overlap(vma: &Vma, start: u64, len: u64) -> u64 {
+    vma.end.min(start + len).saturating_sub(vma.start.max(start))
+}
+
+/// Chooses a place for a mapping that is not fixed.
+fn place(record: &MmRecord, hint: u64, len: u64, flags: MapFlags) -> SysResult<u64> {
+    if len > GUEST_TOP - MMAP_MIN_ADDR {
+        return Err(Errno::ENOMEM.into());
+    }
+    let hint = hint / PAGE_SIZE * PAGE_SIZE;
+    if hint != 0 {
+        let hint = hint.max(MMAP_MIN_ADDR);
+        if hint <= GUEST_TOP - len && record.vmas.is_free(hint, hint + len) {
+            return Ok(hint);
+        }
+    }
+    if flags.contains(MapFlags::BIT32) {
+        let found = record.vmas.free_above(len, 0x4000_0000).filter(|at| at + len <= 0x8000_0000);
+        return found.ok_or(Errno::ENOMEM.into());
+    }
+    let found = record.vmas.free_below(len, record.layout.mmap_base, MMAP_MIN_ADDR);
+    // Linux falls back to the other direction when the top is full.
+    found.or_else(|| record.vmas.free_above(len, MMAP_MIN_ADDR)).ok_or(Errno::ENOMEM.into())
+}
+
+fn new_vma(
+    start: u64,
+    len: u64,
+    prot: Prot,
+    flags: MapFlags,
+    file: &Option<(Arc<FileDescription>, u64)>,
+) -> SysResult<Vma> {
+    let mut vma_flags = VmaFlags::empty();
+    let shared = flags.contains(MapFlags::SHARED);
+    for (wanted, flag) in [
+        (shared, VmaFlags::SHARED),
+        (flags.contains(MapFlags::GROWSDOWN), VmaFlags::GROWSDOWN),
+        (flags.contains(MapFlags::NORESERVE), VmaFlags::NORESERVE),
+        (flags.contains(MapFlags::LOCKED), VmaFlags::LOCKED),
+    ] {
+        vma_flags.set(flag, wanted);
+    }
+    let mut may = Prot::READ | Prot::WRITE | Prot::EXEC;
+    if let Some((file, _)) = file {
+        if shared && !file.is_writable() {
+            may.remove(Prot::WRITE);
+        }
+        if let Some(path) = &file.path
+            && path.mount.flags().contains(MountFlags::NOEXEC)
+        {
+            may.remove(Prot::EXEC);
+        }
+    }
+    let backing = match file {
+        Some((file, offset)) => Backing::File { file: file.clone(), offset: *offset },
+        None => Backing::Anonymous,
+    };
+    Ok(Vma { start, end: start + len, prot, may, flags: vma_flags, backing, name: None })
+}
+
+/// The host file behind a mapping; `None`: fresh zero pages.
+fn host_file(
+    file: &Option<(Arc<FileDescription>, u64)>,
+    flags: MapFlags,
+    prot: Prot,
+) -> SysResult<Option<Arc<OwnedFd>>> {
+    let Some((file, _)) = file else { return Ok(None) };
+    let writable = flags.contains(MapFlags::SHARED) && (file.is_writable() || prot.contains(Prot::WRITE));
+    match file.ops.mapping(file, writable)? {
+        Mapping::Host(fd) => Ok(Some(fd)),
+        Mapping::Zero => Ok(None),
+    }
+}
+
+/// What of the guest's flags the host is asked for. The place has been chosen.
+fn host_flags(flags: MapFlags, fixed: bool, anonymous: bool) -> u32 {
+    let kept = MapFlags::NORESERVE | MapFlags::POPULATE | MapFlags::GROWSDOWN | MapFlags::STACK;
+    let mut host = flags & kept;
+    host |= if flags.contains(MapFlags::SHARED) { MapFlags::SHARED } else { MapFlags::PRIVATE };
+    if anonymous {
+        host |= MapFlags::ANONYMOUS;
+    }
+    let replaces = fixed && !flags.contains(MapFlags::FIXED_NOREPLACE);
+    host |= if replaces { MapFlags::FIXED } else { MapFlags::FIXED_NOREPLACE };
+    host.bits()
+}

@@ -1,0 +1,124 @@
+//! Guest memory as the kernel records it.
+//!
+//! The host keeps the memory itself (pages, copy-on-write, faults); an [`Mm`] records what is mapped where. Every
+//! change is carried out in the guest's context by host calls and recorded from the host's answer, under the Mm's
+//! sleeping lock (INVARIANTS 2.2). Copies to and from the guest go by `copy.rs`.
+//!
+//! Lock levels: `Mm` for the record; never held across host calls or copies.
+
+mod copy;
+mod map;
+pub mod syscalls;
+mod vma;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use platform::AddressSpace;
+use sync::{Mutex, MutexGuard, SleepLock, SleepLockGuard, SysResult, Waiter, order};
+
+pub use copy::{UserSink, UserSource};
+pub use map::{MMAP_MIN_ADDR, MapRequest};
+pub use vma::{Backing, Vma, VmaFlags, VmaMap};
+
+/// A guest address space, as one host process has it.
+pub struct Mm {
+    pub space: Arc<dyn AddressSpace>,
+    shared: Arc<Shared>,
+}
+
+/// What host processes that share memory (vfork) have in common.
+struct Shared {
+    /// Held across the host calls that change mappings, and across fork.
+    lock: SleepLock,
+    record: Mutex<order::Mm, MmRecord>,
+    /// Tasks that use this memory.
+    users: AtomicUsize,
+}
+
+/// What is mapped where, and where things are.
+#[derive(Clone, Default)]
+pub struct MmRecord {
+    pub vmas: VmaMap,
+    pub layout: Layout,
+    /// The executable, for /proc/PID/exe.
+    pub exe: Option<vfs::Path>,
+    /// The auxiliary vector as it lies on the stack.
+    pub auxv: Vec<u8>,
+    /// `mlockall(MCL_FUTURE)`.
+    pub lock_future: bool,
+}
+
+/// Where the parts of an image are, for brk, placement and /proc.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Layout {
+    /// Mappings are placed below this.
+    pub mmap_base: u64,
+    pub start_code: u64,
+    pub end_code: u64,
+    pub start_data: u64,
+    pub end_data: u64,
+    pub start_brk: u64,
+    pub brk: u64,
+    /// The first stack pointer.
+    pub start_stack: u64,
+    /// End of the stack's mapping.
+    pub stack_top: u64,
+    pub arg_start: u64,
+    pub arg_end: u64,
+    pub env_start: u64,
+    pub env_end: u64,
+}
+
+impl Mm {
+    /// A new address space with one user.
+    pub fn new(space: Arc<dyn AddressSpace>, record: MmRecord) -> Arc<Mm> {
+        let shared = Shared {
+            lock: SleepLock::new(),
+            record: Mutex::new(record),
+            users: AtomicUsize::new(1),
+        };
+        Arc::new(Mm { space, shared: Arc::new(shared) })
+    }
+
+    /// Takes the sleeping lock under which mappings change.
+    pub fn lock(&self, waiter: &Waiter) -> SysResult<SleepLockGuard<'_>> {
+        Ok(self.shared.lock.lock(waiter)?)
+    }
+
+    /// The record of mappings.
+    pub fn record(&self) -> MutexGuard<'_, MmRecord> {
+        self.shared.record.lock()
+    }
+
+    /// Tasks that use this memory, in this host process or in one that shares it.
+    pub fn users(&self) -> usize {
+        self.shared.users.load(Ordering::SeqCst)
+    }
+
+    /// For one more thread.
+    pub fn share(self: &Arc<Self>) -> Arc<Mm> {
+        self.shared.users.fetch_add(1, Ordering::SeqCst);
+        self.clone()
+    }
+
+    /// For a process that shares the memory (vfork).
+    pub fn share_from(&self, space: Arc<dyn AddressSpace>) -> Arc<Mm> {
+        self.shared.users.fetch_add(1, Ordering::SeqCst);
+        Arc::new(Mm { space, shared: self.shared.clone() })
+    }
+
+    /// A user leaves.
+    pub fn release(&self) {
+        self.shared.users.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// A copy of the record for a process that was forked off, with its own memory.
+    pub fn fork(&self, space: Arc<dyn AddressSpace>) -> Arc<Mm> {
+        let mut record = self.record().clone();
+        // Locks on memory are not inherited.
+        record.lock_future = false;
+        record.vmas.for_each_mut(|vma| vma.flags.remove(VmaFlags::LOCKED));
+        Mm::new(space, record)
+    }
+}

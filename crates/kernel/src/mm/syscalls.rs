@@ -1,0 +1,239 @@
+//! The system calls about memory.
+
+use abi::{Errno, GUEST_TOP, Madvise, MapFlags, MapKind, PAGE_SIZE, Prot, UserAddr};
+use platform::HostCall;
+use sync::SysResult;
+
+use crate::mm::MapRequest;
+use crate::syscall::Fd;
+use crate::task::CurrentTask;
+
+/// A length in bytes, rounded up to pages. `None`: zero or beyond 64 bits.
+fn page_len(len: u64) -> Option<u64> {
+    let rounded = len.checked_add(PAGE_SIZE - 1)? / PAGE_SIZE * PAGE_SIZE;
+    (rounded > 0).then_some(rounded)
+}
+
+pub fn sys_mmap(
+    task: &mut CurrentTask,
+    addr: UserAddr,
+    len: u64,
+    prot: Prot,
+    flags: MapFlags,
+    fd: Fd,
+    offset: u64,
+) -> SysResult<UserAddr> {
+    if offset % PAGE_SIZE != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let anonymous = flags.contains(MapFlags::ANONYMOUS);
+    let file = if anonymous { None } else { Some(task.files.get(fd)?) };
+    if len == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    if flags.contains(MapFlags::HUGETLB) {
+        // Linux without reserved huge pages.
+        return Err(Errno::ENOMEM.into());
+    }
+    let len = page_len(len).ok_or(Errno::ENOMEM)?;
+    if (offset / PAGE_SIZE).checked_add(len / PAGE_SIZE).is_none() {
+        return Err(Errno::EOVERFLOW.into());
+    }
+    if flags.intersects(MapFlags::FIXED | MapFlags::FIXED_NOREPLACE) {
+        if len > GUEST_TOP || addr.0 > GUEST_TOP - len {
+            return Err(Errno::ENOMEM.into());
+        }
+        if !addr.is_page_aligned() {
+            return Err(Errno::EINVAL.into());
+        }
+    }
+    let flags = check_kind(&file, prot, flags)?;
+    let prot = prot & (Prot::READ | Prot::WRITE | Prot::EXEC);
+    let request = MapRequest { addr: addr.0, len, prot, flags, file: file.map(|file| (file, offset)) };
+    task.map(request).map(UserAddr)
+}
+
+/// The checks on kind and file, in Linux's order; flags with the kind made plain.
+fn check_kind(
+    file: &Option<std::sync::Arc<vfs::FileDescription>>,
+    prot: Prot,
+    flags: MapFlags,
+) -> SysResult<MapFlags> {
+    let shared = match flags.kind() {
+        MapKind::SHARED => true,
+        MapKind::SHARED_VALIDATE if file.is_some() => {
+            if flags.has_unknown() || flags.contains(MapFlags::SYNC) {
+                return Err(Errno::EOPNOTSUPP.into());
+            }
+            true
+        }
+        MapKind::PRIVATE => false,
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    match file {
+        Some(file) => {
+            if shared && prot.contains(Prot::WRITE) && !file.is_writable() {
+                return Err(Errno::EACCES.into());
+            }
+            if !file.is_readable() {
+                return Err(Errno::EACCES.into());
+            }
+            if flags.contains(MapFlags::GROWSDOWN) {
+                return Err(Errno::EINVAL.into());
+            }
+        }
+        None if shared && flags.contains(MapFlags::GROWSDOWN) => return Err(Errno::EINVAL.into()),
+        None => {}
+    }
+    let kind = if shared { MapFlags::SHARED } else { MapFlags::PRIVATE };
+    Ok(MapFlags::from_bits_retain(flags.bits() & !MapFlags::KIND_MASK) | kind)
+}
+
+pub fn sys_munmap(task: &mut CurrentTask, addr: UserAddr, len: u64) -> SysResult<()> {
+    let end_of_range = |len: u64| len <= GUEST_TOP && addr.0 <= GUEST_TOP - len;
+    if !addr.is_page_aligned() || !end_of_range(len) {
+        return Err(Errno::EINVAL.into());
+    }
+    let len = page_len(len).filter(|len| end_of_range(*len)).ok_or(Errno::EINVAL)?;
+    task.unmap(addr.0, len)
+}
+
+pub fn sys_mprotect(task: &mut CurrentTask, addr: UserAddr, len: u64, prot: Prot) -> SysResult<()> {
+    let grows = prot & (Prot::GROWSDOWN | Prot::GROWSUP);
+    if grows == Prot::GROWSDOWN | Prot::GROWSUP || !addr.is_page_aligned() {
+        return Err(Errno::EINVAL.into());
+    }
+    if len == 0 {
+        return Ok(());
+    }
+    let len = page_len(len).ok_or(Errno::ENOMEM)?;
+    let end = addr.0.checked_add(len).ok_or(Errno::ENOMEM)?;
+    let known = Prot::READ | Prot::WRITE | Prot::EXEC | Prot::SEM;
+    if !known.contains(prot.difference(grows)) {
+        return Err(Errno::EINVAL.into());
+    }
+    if end > GUEST_TOP {
+        return Err(Errno::ENOMEM.into());
+    }
+    let prot = prot & (Prot::READ | Prot::WRITE | Prot::EXEC);
+    let mut start = addr.0;
+    if grows == Prot::GROWSDOWN {
+        let vma = task.mm.record().vmas.first_above(start).cloned().ok_or(Errno::ENOMEM)?;
+        if vma.start >= end {
+            return Err(Errno::ENOMEM.into());
+        }
+        if !vma.flags.contains(super::VmaFlags::GROWSDOWN) {
+            return Err(Errno::EINVAL.into());
+        }
+        start = vma.start;
+    } else if grows == Prot::GROWSUP {
+        return Err(Errno::EINVAL.into());
+    }
+    task.protect(start, end - start, prot)
+}
+
+pub fn sys_brk(task: &mut CurrentTask, new: UserAddr) -> SysResult<UserAddr> {
+    let mm = task.mm.clone();
+    let _lock = mm.lock(&task.waiter)?;
+    let layout = mm.record().layout;
+    let now = UserAddr(layout.brk);
+    let data_limit = task.limit(crate::resource::DATA);
+    let image = layout.end_data.saturating_sub(layout.start_data);
+    let (Some(new_end), Some(old_end)) = (new.page_ceil(), now.page_ceil()) else { return Ok(now) };
+    if new.0 < layout.start_brk
+        || new_end.0 > GUEST_TOP
+        || (new.0 - layout.start_brk).saturating_add(image) > data_limit
+    {
+        return Ok(now);
+    }
+    let changed = if new_end < old_end {
+        task.unmap_locked(new_end.0, old_end.0 - new_end.0)
+    } else if new_end > old_end {
+        grow_brk(task, old_end.0, new_end.0 - old_end.0)
+    } else {
+        Ok(())
+    };
+    // `brk` never fails: it tells where the end is.
+    if changed.is_err() {
+        return Ok(now);
+    }
+    mm.record().layout.brk = new.0;
+    Ok(new)
+}
+
+fn grow_brk(task: &mut CurrentTask, start: u64, len: u64) -> SysResult<()> {
+    let request = MapRequest {
+        addr: start,
+        len,
+        prot: Prot::READ | Prot::WRITE,
+        flags: MapFlags::PRIVATE | MapFlags::ANONYMOUS | MapFlags::FIXED_NOREPLACE,
+        file: None,
+    };
+    task.map_locked(request)?;
+    Ok(())
+}
+
+pub fn sys_madvise(task: &mut CurrentTask, addr: UserAddr, len: u64, advice: Madvise) -> SysResult<()> {
+    if !is_known(advice) || !addr.is_page_aligned() {
+        return Err(Errno::EINVAL.into());
+    }
+    let Some(len) = page_len(len) else {
+        return if len == 0 { Ok(()) } else { Err(Errno::EINVAL.into()) };
+    };
+    let end = addr.0.checked_add(len).ok_or(Errno::EINVAL)?;
+    if end > GUEST_TOP {
+        return Err(Errno::ENOMEM.into());
+    }
+    let mm = task.mm.clone();
+    let _lock = mm.lock(&task.waiter)?;
+    if let Some((flag, on)) = recorded(advice) {
+        let has_hole = mm.record().vmas.mapped_until(addr.0, end) < end;
+        mm.record().vmas.update(addr.0, end, |vma| vma.flags.set(flag, on));
+        return if has_hole { Err(Errno::ENOMEM.into()) } else { Ok(()) };
+    }
+    if is_ignored(advice) {
+        return Ok(());
+    }
+    task.host_calls(&[HostCall::Advise { addr, len, advice: advice.0 }])?;
+    Ok(())
+}
+
+fn is_known(advice: Madvise) -> bool {
+    is_passed_on(advice) || recorded(advice).is_some() || is_ignored(advice)
+}
+
+/// What the host does, on the guest's own memory and nobody else's (INVARIANTS 9).
+fn is_passed_on(advice: Madvise) -> bool {
+    matches!(
+        advice,
+        Madvise::NORMAL
+            | Madvise::RANDOM
+            | Madvise::SEQUENTIAL
+            | Madvise::WILLNEED
+            | Madvise::DONTNEED
+            | Madvise::FREE
+            | Madvise::COLD
+            | Madvise::HUGEPAGE
+            | Madvise::NOHUGEPAGE
+            | Madvise::POPULATE_READ
+            | Madvise::POPULATE_WRITE
+    )
+}
+
+/// What only the record knows.
+fn recorded(advice: Madvise) -> Option<(super::VmaFlags, bool)> {
+    match advice {
+        Madvise::DONTFORK => Some((super::VmaFlags::DONTFORK, true)),
+        Madvise::DOFORK => Some((super::VmaFlags::DONTFORK, false)),
+        Madvise::WIPEONFORK => Some((super::VmaFlags::WIPEONFORK, true)),
+        Madvise::KEEPONFORK => Some((super::VmaFlags::WIPEONFORK, false)),
+        Madvise::DONTDUMP => Some((super::VmaFlags::DONTDUMP, true)),
+        Madvise::DODUMP => Some((super::VmaFlags::DONTDUMP, false)),
+        _ => None,
+    }
+}
+
+/// Hints without a visible effect that the host shall not act on.
+fn is_ignored(advice: Madvise) -> bool {
+    matches!(advice, Madvise::PAGEOUT | Madvise::MERGEABLE | Madvise::UNMERGEABLE)
+}

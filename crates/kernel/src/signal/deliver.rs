@@ -1,0 +1,235 @@
+//! Taking signals before the guest goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use abi::{ChldCode, DefaultAction, Errno, SaFlags, SegvCode, SigSet, Sigaction, Siginfo, Signal};
+
+use crate::signal::StopState;
+use crate::signal::send::{Target, send};
+use crate::task::{CurrentTask, GroupExit};
+
+/// What came of looking for signals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// The guest goes on; a frame was pushed or not.
+    Continue { handler: bool },
+    /// The group ends.
+    Exit,
+}
+
+impl CurrentTask {
+    /// Takes all signals that are to be taken now: stops, ends, or pushes frames for handlers.
+    pub(crate) fn handle_signals(&mut self) -> Delivery {
+        let mut handler = false;
+        loop {
+            if self.group().signals.lock().exit.is_some() {
+                return Delivery::Exit;
+            }
+            self.take_part_in_stop();
+            let Some(info) = self.next_signal(self.task.blocked().complement()) else { break };
+            let signal = info.signo;
+            let action = self.handlers.get(signal);
+            self.trace_signal(&info);
+            match action.handler {
+                Sigaction::IGN if !SigSet::UNBLOCKABLE.contains(signal) => {}
+                Sigaction::DFL | Sigaction::IGN => self.default_action(&info),
+                _ => {
+                    self.run_handler(&action, &info);
+                    handler = true;
+                }
+            }
+        }
+        if handler {
+            self.saved_mask = None;
+        } else if let Some(mask) = self.saved_mask.take() {
+            self.set_blocked(mask);
+        }
+        match self.group().signals.lock().exit {
+            Some(_) => Delivery::Exit,
+            None => Delivery::Continue { handler },
+        }
+    }
+
+    /// Takes the next pending signal of these out of the task's and the group's sets.
+    pub(crate) fn next_signal(&self, among: SigSet) -> Option<Siginfo> {
+        let mut state = self.group().signals.lock();
+        if state.exit.is_some() {
+            return None;
+        }
+        let mut own = self.task.pending.lock();
+        own.take(among.intersection(SigSet::SYNCHRONOUS))
+            .or_else(|| own.take(among))
+            .or_else(|| state.pending.take(among))
+    }
+
+    /// Whether a signal waits that is not blocked.
+    pub(crate) fn has_signal(&self) -> bool {
+        let state = self.group().signals.lock();
+        let pending = state.pending.set().union(self.task.pending.lock().set());
+        state.exit.is_some()
+            || state.stop != StopState::Running
+            || pending.intersects(self.task.blocked().complement())
+    }
+
+    /// Replaces the blocked signals; what is unblocked by it is taken before the guest goes on.
+    pub(crate) fn set_blocked(&self, set: SigSet) {
+        let newly_blocked = set.difference(self.task.blocked());
+        self.task.set_blocked(set);
+        // A signal for the group that we were chosen to take, and now block, is another thread's.
+        let shared = self.group().signals.lock().pending.set();
+        if shared.intersects(newly_blocked) {
+            for thread in self.kernel().tasks.threads(self.group().pid) {
+                if !Arc::ptr_eq(&thread, &self.task) {
+                    thread.kick();
+                }
+            }
+        }
+        self.task.kick();
+    }
+
+    fn default_action(&mut self, info: &Siginfo) {
+        let signal = info.signo;
+        let unkillable = self.group().unkillable.load(Ordering::Relaxed);
+        match signal.default_action() {
+            DefaultAction::Ignore => {}
+            DefaultAction::Stop => {
+                let orphaned = || {
+                    let tasks = self.kernel().tasks.lock();
+                    tasks.groups.get(&self.group().pid).is_some_and(|own| tasks.is_orphaned(own.pgid, None))
+                };
+                if !unkillable && (signal == Signal::STOP || !orphaned()) {
+                    self.begin_stop(signal);
+                }
+            }
+            DefaultAction::Terminate | DefaultAction::Core => {
+                if unkillable && !is_own_fault(info) {
+                    return;
+                }
+                // No core file is written, so the status does not say that one was.
+                self.exit_group(GroupExit::Signal { signal, core: false });
+            }
+        }
+    }
+
+    /// Stops the group: each of its threads takes part before it goes on.
+    fn begin_stop(&mut self, signal: Signal) {
+        {
+            let mut state = self.group().signals.lock();
+            if state.exit.is_some() || state.stop != StopState::Running {
+                return;
+            }
+            // SIGCONT came in between: it has cancelled the stop.
+            if state.pending.set().contains(Signal::CONT) {
+                return;
+            }
+            state.stop = StopState::Stopping { signal, stopped: 0 };
+        }
+        for thread in self.kernel().tasks.threads(self.group().pid) {
+            thread.kick();
+        }
+    }
+
+    /// Waits out a stop of the group. The last thread to stop tells the parent, the first to go on likewise.
+    fn take_part_in_stop(&mut self) {
+        let threads = self.kernel().tasks.threads(self.group().pid).len();
+        let stopped_by = {
+            let mut state = self.group().signals.lock();
+            match state.stop {
+                StopState::Running => return,
+                StopState::Stopped { .. } => None,
+                StopState::Stopping { signal, stopped } if stopped + 1 >= threads => {
+                    state.stop = StopState::Stopped { signal };
+                    state.stop_report = Some(signal);
+                    state.continue_report = false;
+                    Some(signal)
+                }
+                StopState::Stopping { signal, stopped } => {
+                    state.stop = StopState::Stopping { signal, stopped: stopped + 1 };
+                    None
+                }
+            }
+        };
+        let pid = self.group().pid;
+        if let Some(signal) = stopped_by {
+            self.group().events.wake(0);
+            self.kernel().tasks.lock().report_to_parent(pid, ChldCode::STOPPED, signal.0);
+            self.kernel().group_stopped(pid, signal);
+        }
+        let group = self.group().clone();
+        // Only a kill or SIGCONT ends it; both are seen in the state.
+        let _ = self.waiter.wait_killable(&[&group.resume], None, || {
+            let state = group.signals.lock();
+            (state.stop == StopState::Running || state.exit.is_some()).then_some(())
+        });
+        let continued = {
+            let mut state = self.group().signals.lock();
+            std::mem::take(&mut state.continue_notify)
+        };
+        if continued {
+            self.kernel().tasks.lock().report_to_parent(pid, ChldCode::CONTINUED, Signal::CONT.0);
+        }
+    }
+
+    /// Pushes the frame for a handler; a stack that cannot take it ends the group by SIGSEGV.
+    fn run_handler(&mut self, action: &Sigaction, info: &Siginfo) {
+        self.resolve_interrupted_call(Some(action.flags.contains(SaFlags::RESTART)));
+        let mask = self.saved_mask.take().unwrap_or_else(|| self.task.blocked());
+        if self.push_frame(action, info, mask).is_err() {
+            self.force_fatal_segv(info.signo);
+            return;
+        }
+        if action.flags.contains(SaFlags::RESETHAND) {
+            self.handlers.set(info.signo, Sigaction { handler: Sigaction::DFL, ..*action });
+        }
+        let mut blocked = self.task.blocked().union(action.mask);
+        if !action.flags.contains(SaFlags::NODEFER) {
+            blocked.insert(info.signo);
+        }
+        self.set_blocked(blocked);
+    }
+
+    /// Linux: `signal_setup_done` after a frame that could not be written: SIGSEGV, which kills if it was SIGSEGV's
+    /// own frame.
+    fn force_fatal_segv(&mut self, failed: Signal) {
+        if failed == Signal::SEGV {
+            self.handlers.set(Signal::SEGV, Sigaction::default());
+        }
+        self.force_signal(Siginfo::kill(Signal::SEGV, abi::SiCode::KERNEL, 0, 0));
+    }
+
+    /// Sends the task a signal that its own instruction raised: one that is blocked or ignored kills.
+    pub(crate) fn force_signal(&mut self, info: Siginfo) {
+        let signal = info.signo;
+        let blocked = self.task.blocked().contains(signal);
+        let action = self.handlers.get(signal);
+        if blocked || action.handler == Sigaction::IGN {
+            self.handlers.set(signal, Sigaction::default());
+            let mut mask = self.task.blocked();
+            mask.remove(signal);
+            self.task.set_blocked(mask);
+        }
+        let threads = self.kernel().tasks.threads(self.group().pid);
+        // A full queue only loses the information, not the signal.
+        if send(self.group(), &threads, Target::Thread(&self.task), info).is_err() {
+            self.task.pending.lock().add_bare(signal);
+        }
+        self.task.kick();
+    }
+
+    /// SIGSEGV at an address that the guest may not use.
+    pub(crate) fn force_segv(&mut self, addr: u64) {
+        self.force_signal(Siginfo::fault(Signal::SEGV, SegvCode::MAPERR.0, addr));
+    }
+
+    /// Sends SIGPIPE, SIGXFSZ and their like to the calling thread.
+    pub(crate) fn send_to_self(&self, signal: Signal) {
+        let threads = self.kernel().tasks.threads(self.group().pid);
+        let info = Siginfo::kill(signal, abi::SiCode::KERNEL, 0, 0);
+        let _: Result<(), Errno> = send(self.group(), &threads, Target::Thread(&self.task), info);
+    }
+}
+
+fn is_own_fault(info: &Siginfo) -> bool {
+    SigSet::SYNCHRONOUS.contains(info.signo) && info.code > 0 && info.code != abi::SiCode::KERNEL.0
+}

@@ -1,0 +1,218 @@
+//! Sending signals.
+
+use std::sync::Arc;
+
+use abi::{ChldCode, DefaultAction, Errno, SiCode, SigSet, Siginfo, Signal};
+use sync::SysResult;
+use vfs::{Capability, Cred};
+
+use crate::signal::{GroupSignals, StopState};
+use crate::task::{GroupExit, Task, TasksInner, ThreadGroup};
+
+/// Who gets a signal.
+#[derive(Clone, Copy)]
+pub enum Target<'a> {
+    /// Any thread of the group that does not block it.
+    Group,
+    Thread(&'a Arc<Task>),
+}
+
+/// Sends `info` to a group or one thread of it. `threads` are all threads of the group, the leader first.
+///
+/// `EAGAIN`: the queue of pending signals is full, for real-time signals sent with a value.
+pub fn send(
+    group: &ThreadGroup,
+    threads: &[Arc<Task>],
+    target: Target<'_>,
+    info: Siginfo,
+) -> Result<(), Errno> {
+    let signal = info.signo;
+    let woken: Option<Arc<Task>>;
+    let mut resumed = false;
+    {
+        let mut state = group.signals.lock();
+        if state.exit.is_some() {
+            return Ok(());
+        }
+        resumed |= apply_job_control(&mut state, threads, signal);
+        let Some(first) = threads.first() else { return Ok(()) };
+        let receiver = match target {
+            Target::Thread(task) => task,
+            Target::Group => first,
+        };
+        if is_dropped(group, receiver, signal, &info) {
+            if resumed {
+                drop(state);
+                group.resume.wake(0);
+            }
+            return Ok(());
+        }
+        if signal == Signal::KILL {
+            drop(state);
+            group.begin_exit(GroupExit::Signal { signal, core: false }, threads);
+            return Ok(());
+        }
+        let limit = group.limits.lock().pending_signals();
+        match target {
+            Target::Group => {
+                let queued = state.pending.queued();
+                queue(&mut state.pending, info, queued as u64 >= limit)?;
+            }
+            Target::Thread(task) => {
+                let mut pending = task.pending.lock();
+                let full = pending.queued() as u64 >= limit;
+                queue(&mut pending, info, full)?;
+            }
+        }
+        match target {
+            Target::Thread(task) => woken = Some(task.clone()),
+            // Any thread that takes it will do; the leader if it can, as on Linux.
+            Target::Group => woken = threads.iter().find(|task| wants(task, signal)).cloned(),
+        }
+        if let Some(task) = &woken
+            && is_fatal_at_once(task, signal)
+            && state.exit.is_none()
+        {
+            drop(state);
+            group.begin_exit(GroupExit::Signal { signal, core: false }, threads);
+            return Ok(());
+        }
+    }
+    if resumed {
+        group.resume.wake(0);
+    }
+    match woken {
+        Some(task) => task.kick(),
+        // All block it: somebody may be waiting for it in sigtimedwait or by a signalfd.
+        None => threads.iter().for_each(|task| task.kick()),
+    }
+    group.events.wake(0);
+    Ok(())
+}
+
+/// What stop signals and SIGCONT do when they are sent, whatever becomes of them: each removes the other kind, and
+/// SIGCONT continues the group. Says whether a stop has ended.
+fn apply_job_control(state: &mut GroupSignals, threads: &[Arc<Task>], signal: Signal) -> bool {
+    let removes = if signal == Signal::CONT {
+        SigSet::DEFAULT_STOP
+    } else if SigSet::DEFAULT_STOP.contains(signal) {
+        Signal::CONT.mask()
+    } else {
+        return false;
+    };
+    state.pending.remove(removes);
+    for thread in threads {
+        thread.pending.lock().remove(removes);
+    }
+    if signal != Signal::CONT {
+        return false;
+    }
+    let was_stopped = matches!(state.stop, StopState::Stopped { .. });
+    let ended = state.end_stop();
+    if was_stopped {
+        state.continue_report = true;
+        state.continue_notify = true;
+    }
+    ended
+}
+
+/// Whether it is ignored already when it is sent. A blocked signal is kept: the action may change. So is a
+/// default-ignored one while its action is a handler.
+fn is_dropped(group: &ThreadGroup, receiver: &Arc<Task>, signal: Signal, info: &Siginfo) -> bool {
+    let handlers = receiver.shared.lock().handlers.clone();
+    let action = handlers.get(signal);
+    if group.unkillable.load(std::sync::atomic::Ordering::Relaxed)
+        && action.handler == abi::Sigaction::DFL
+        && !is_forced(info)
+    {
+        return true;
+    }
+    if receiver.blocked().contains(signal) {
+        return false;
+    }
+    handlers.ignores(signal)
+}
+
+/// Whether it was raised by the thread's own instruction.
+fn is_forced(info: &Siginfo) -> bool {
+    SigSet::SYNCHRONOUS.contains(info.signo) && info.code > SiCode::USER.0 && info.code != SiCode::KERNEL.0
+}
+
+fn queue(pending: &mut super::PendingSignals, info: Siginfo, full: bool) -> Result<(), Errno> {
+    if !full || (info.signo.0 < Signal::RTMIN && info.code >= SiCode::USER.0) {
+        pending.add(info);
+        return Ok(());
+    }
+    if info.signo.is_realtime() && info.code != SiCode::USER.0 {
+        return Err(Errno::EAGAIN);
+    }
+    pending.add_bare(info.signo);
+    Ok(())
+}
+
+fn wants(task: &Arc<Task>, signal: Signal) -> bool {
+    !task.blocked().contains(signal)
+}
+
+/// Whether the group can be ended at once, without waiting for the receiver to take the signal.
+fn is_fatal_at_once(task: &Arc<Task>, signal: Signal) -> bool {
+    let handlers = task.shared.lock().handlers.clone();
+    handlers.get(signal).handler == abi::Sigaction::DFL
+        && signal.default_action() == DefaultAction::Terminate
+        && !task.blocked().contains(signal)
+}
+
+impl TasksInner {
+    /// Sends to a whole group. `ESRCH`: no such group.
+    pub fn send_to_group(&self, pid: i32, info: Siginfo) -> Result<(), Errno> {
+        let entry = self.groups.get(&pid).ok_or(Errno::ESRCH)?;
+        if entry.zombie.is_some() {
+            return Ok(());
+        }
+        send(&entry.group, &entry.threads, Target::Group, info)
+    }
+
+    /// Sends to every member of a process group. `ESRCH`: it has none.
+    pub fn send_to_process_group(&self, pgid: i32, info: Siginfo) -> Result<(), Errno> {
+        let mut found = false;
+        for entry in self.process_group(pgid) {
+            found = true;
+            send(&entry.group, &entry.threads, Target::Group, info)?;
+        }
+        if found { Ok(()) } else { Err(Errno::ESRCH) }
+    }
+
+    /// Tells a parent that its child stopped or went on.
+    pub fn report_to_parent(&self, pid: i32, code: ChldCode, status: i32) {
+        let Some(entry) = self.groups.get(&pid) else { return };
+        let Some(parent) = self.groups.get(&entry.parent) else { return };
+        let uid = entry.threads.first().map_or(0, |task| task.cred().uid);
+        if let Some(leader) = parent.threads.first() {
+            let action = leader.shared.lock().handlers.get(Signal::CHLD);
+            if !action.flags.contains(abi::SaFlags::NOCLDSTOP) {
+                let usage = entry.group.usage.lock().own;
+                let info = Siginfo::child(code, pid, uid, status, usage.user_ticks(), usage.system_ticks());
+                // SIGCHLD merges, so it cannot fail for want of room.
+                let _ = send(&parent.group, &parent.threads, Target::Group, info);
+            }
+        }
+        parent.group.child_events.wake(0);
+    }
+}
+
+/// Whether `sender` may signal `target` (Linux: `kill_ok_by_cred`).
+pub fn may_signal(sender: &Cred, target: &Cred) -> bool {
+    sender.euid == target.suid
+        || sender.euid == target.uid
+        || sender.uid == target.suid
+        || sender.uid == target.uid
+        || sender.capable(Capability::KILL)
+}
+
+/// The check of a `kill`: permission, or SIGCONT within the session.
+pub fn check_kill(sender: &Cred, target: &Cred, signal: Signal, same_session: bool) -> SysResult<()> {
+    if may_signal(sender, target) || (signal == Signal::CONT && same_session) {
+        return Ok(());
+    }
+    Err(Errno::EPERM.into())
+}

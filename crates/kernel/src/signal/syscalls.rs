@@ -1,0 +1,337 @@
+//! The system calls about signals.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use abi::{
+    Errno, SaFlags, SiCode, SigSet, Sigaction, Sigaltstack, Siginfo, SigmaskHow, Signal, SsFlags,
+    Timespec,
+};
+use sync::{SysError, SysResult, WaitEnd};
+
+use super::frame::{is_on_stack, stack_flags};
+use super::send::{Target, check_kill, send};
+use crate::syscall::{In, Out, Pid};
+use crate::task::{CurrentTask, Task};
+
+pub use super::frame::sys_rt_sigreturn;
+
+fn check_set_size(size: usize) -> SysResult<()> {
+    if size == SigSet::SIZE { Ok(()) } else { Err(Errno::EINVAL.into()) }
+}
+
+pub fn sys_rt_sigaction(
+    task: &mut CurrentTask,
+    signal: Signal,
+    new: In<Sigaction>,
+    old: Out<Sigaction>,
+    set_size: usize,
+) -> SysResult<()> {
+    check_set_size(set_size)?;
+    let action = if new.is_null() { None } else { Some(task.mm.read::<Sigaction>(new.0)?) };
+    if !signal.is_valid() || (action.is_some() && SigSet::UNBLOCKABLE.contains(signal)) {
+        return Err(Errno::EINVAL.into());
+    }
+    let before = task.handlers.get(signal);
+    if let Some(mut action) = action {
+        action.flags = action.flags & SaFlags::UAPI;
+        action.mask = action.mask.difference(SigSet::UNBLOCKABLE);
+        task.handlers.set(signal, action);
+        if task.handlers.ignores(signal) {
+            discard(task, signal);
+        }
+    }
+    if !old.is_null() {
+        task.mm.write(old.0, &before)?;
+    }
+    Ok(())
+}
+
+/// Pending signals are dropped when they become ignored (POSIX).
+fn discard(task: &CurrentTask, signal: Signal) {
+    let threads = task.kernel().tasks.threads(task.group().pid);
+    let mut state = task.group().signals.lock();
+    state.pending.remove(signal.mask());
+    for thread in threads {
+        thread.pending.lock().remove(signal.mask());
+    }
+}
+
+pub fn sys_rt_sigprocmask(
+    task: &mut CurrentTask,
+    how: SigmaskHow,
+    new: In<SigSet>,
+    old: Out<SigSet>,
+    set_size: usize,
+) -> SysResult<()> {
+    check_set_size(set_size)?;
+    let before = task.task.blocked();
+    if !new.is_null() {
+        let set: SigSet = task.mm.read(new.0)?;
+        let set = match how {
+            SigmaskHow::BLOCK => before.union(set),
+            SigmaskHow::UNBLOCK => before.difference(set),
+            SigmaskHow::SETMASK => set,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        task.set_blocked(set.difference(SigSet::UNBLOCKABLE));
+    }
+    if !old.is_null() {
+        task.mm.write(old.0, &before)?;
+    }
+    Ok(())
+}
+
+pub fn sys_rt_sigpending(task: &mut CurrentTask, set: Out<SigSet>, set_size: usize) -> SysResult<()> {
+    if set_size > SigSet::SIZE {
+        return Err(Errno::EINVAL.into());
+    }
+    let pending = {
+        let state = task.group().signals.lock();
+        state.pending.set().union(task.task.pending.lock().set())
+    };
+    let bytes = pending.intersection(task.task.blocked()).0.to_le_bytes();
+    task.mm.write_bytes(set.0, bytes.get(..set_size).unwrap_or(&bytes))
+}
+
+pub fn sys_rt_sigsuspend(task: &mut CurrentTask, set: In<SigSet>, set_size: usize) -> SysResult<()> {
+    check_set_size(set_size)?;
+    let set: SigSet = task.mm.read(set.0)?;
+    let before = task.task.blocked();
+    task.set_blocked(set.difference(SigSet::UNBLOCKABLE));
+    task.saved_mask = Some(before);
+    wait_for_signal(task)
+}
+
+pub fn sys_pause(task: &mut CurrentTask) -> SysResult<()> {
+    wait_for_signal(task)
+}
+
+/// Sleeps until a signal is to be taken; goes on sleeping when that ran no handler.
+fn wait_for_signal(task: &mut CurrentTask) -> SysResult<()> {
+    let group = task.group().clone();
+    match task.wait(&[&group.events], None, |_| None::<()>) {
+        Ok(()) | Err(WaitEnd::TimedOut) => Ok(()),
+        Err(WaitEnd::Interrupted(restart)) => Err(SysError::Restart(restart.no_handler())),
+    }
+}
+
+pub fn sys_rt_sigtimedwait(
+    task: &mut CurrentTask,
+    set: In<SigSet>,
+    info: Out<Siginfo>,
+    timeout: In<Timespec>,
+    set_size: usize,
+) -> SysResult<usize> {
+    check_set_size(set_size)?;
+    let wanted = task.mm.read::<SigSet>(set.0)?.difference(SigSet::UNBLOCKABLE);
+    let deadline = match timeout.is_null() {
+        true => None,
+        false => {
+            let span = crate::time::duration(task.mm.read::<Timespec>(timeout.0)?)?;
+            Instant::now().checked_add(span)
+        }
+    };
+    // While it waits the wanted signals count as unblocked, so that they are sent to this thread.
+    let before = task.task.blocked();
+    let mut taken = task.next_signal(wanted);
+    if taken.is_none() && deadline.is_none_or(|at| at > Instant::now()) {
+        task.task.set_blocked(before.difference(wanted));
+        let group = task.group().clone();
+        let end = task.wait(&[&group.events], deadline, |task| task.next_signal(wanted));
+        task.task.set_blocked(before);
+        match end {
+            Ok(info) => taken = Some(info),
+            Err(WaitEnd::TimedOut) => {}
+            // Linux returns EINTR here, never a restart.
+            Err(WaitEnd::Interrupted(_)) => match task.next_signal(wanted) {
+                Some(info) => taken = Some(info),
+                None => return Err(Errno::EINTR.into()),
+            },
+        }
+    }
+    let taken = taken.ok_or(Errno::EAGAIN)?;
+    if !info.is_null() {
+        task.mm.write(info.0, &taken)?;
+    }
+    Ok(usize::try_from(taken.signo.0).unwrap_or(0))
+}
+
+pub fn sys_kill(task: &mut CurrentTask, pid: Pid, signal: Signal) -> SysResult<()> {
+    if signal.0 != 0 && !signal.is_valid() {
+        // Linux looks for the target first, but an unknown signal fails for each alike.
+        return Err(Errno::EINVAL.into());
+    }
+    let info = Siginfo::kill(signal, SiCode::USER, task.group().pid, task.cred.uid);
+    match pid.0 {
+        target @ 1.. => kill_group(task, target, info),
+        0 => {
+            let own = task.kernel().tasks.lock().groups.get(&task.group().pid).map_or(0, |entry| entry.pgid);
+            kill_many(task, info, |entry_pgid, _| entry_pgid == own)
+        }
+        -1 => {
+            let own = task.group().pid;
+            kill_many(task, info, |_, pid| pid > 1 && pid != own)
+        }
+        i32::MIN => Err(Errno::ESRCH.into()),
+        group => kill_many(task, info, |entry_pgid, _| entry_pgid == -group),
+    }
+}
+
+/// `kill` of one process.
+pub(crate) fn kill_group(task: &CurrentTask, pid: i32, info: Siginfo) -> SysResult<()> {
+    let tasks = task.kernel().tasks.lock();
+    // A thread's id names its process too.
+    let pid = match tasks.groups.contains_key(&pid) {
+        true => pid,
+        false => tasks.tasks.get(&pid).map(|thread| thread.group.pid).ok_or(Errno::ESRCH)?,
+    };
+    let entry = tasks.groups.get(&pid).ok_or(Errno::ESRCH)?;
+    let own_sid = tasks.groups.get(&task.group().pid).map(|own| own.sid);
+    if let Some(leader) = entry.threads.first() {
+        if pid != task.group().pid {
+            check_kill(&task.cred, &leader.cred(), info.signo, own_sid == Some(entry.sid))?;
+        }
+        if info.signo.0 != 0 {
+            send(&entry.group, &entry.threads, Target::Group, info)?;
+        }
+    }
+    Ok(())
+}
+
+/// `kill` of all that `matches(pgid, pid)`: succeeds if any could be signalled.
+fn kill_many(task: &CurrentTask, info: Siginfo, matches: impl Fn(i32, i32) -> bool) -> SysResult<()> {
+    let pids: Vec<i32> = {
+        let tasks = task.kernel().tasks.lock();
+        let live = tasks.groups.iter().filter(|(_, entry)| !entry.threads.is_empty() || entry.zombie.is_some());
+        live.filter(|(pid, entry)| matches(entry.pgid, **pid)).map(|(pid, _)| *pid).collect()
+    };
+    let mut result = Err(Errno::ESRCH.into());
+    for pid in pids {
+        match kill_group(task, pid, info) {
+            Ok(()) => result = Ok(()),
+            Err(error) if result.is_err() => result = Err(error),
+            Err(_) => {}
+        }
+    }
+    result
+}
+
+pub fn sys_tgkill(task: &mut CurrentTask, pid: Pid, tid: Pid, signal: Signal) -> SysResult<()> {
+    if pid.0 <= 0 || tid.0 <= 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let info = Siginfo::kill(signal, SiCode::TKILL, task.group().pid, task.cred.uid);
+    signal_thread(task, Some(pid.0), tid.0, info)
+}
+
+pub fn sys_tkill(task: &mut CurrentTask, tid: Pid, signal: Signal) -> SysResult<()> {
+    if tid.0 <= 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let info = Siginfo::kill(signal, SiCode::TKILL, task.group().pid, task.cred.uid);
+    signal_thread(task, None, tid.0, info)
+}
+
+fn signal_thread(task: &CurrentTask, pid: Option<i32>, tid: i32, info: Siginfo) -> SysResult<()> {
+    let (target, threads) = {
+        let tasks = task.kernel().tasks.lock();
+        let target = tasks.tasks.get(&tid).cloned().ok_or(Errno::ESRCH)?;
+        let entry = tasks.groups.get(&target.group.pid).ok_or(Errno::ESRCH)?;
+        (target, entry.threads.clone())
+    };
+    if pid.is_some_and(|pid| pid != target.group.pid) {
+        return Err(Errno::ESRCH.into());
+    }
+    if info.signo.0 != 0 && !info.signo.is_valid() {
+        return Err(Errno::EINVAL.into());
+    }
+    if !Arc::ptr_eq(&target.group, task.group()) {
+        check_kill(&task.cred, &target.cred(), info.signo, false)?;
+    }
+    if info.signo.0 != 0 {
+        send(&target.group, &threads, Target::Thread(&target), info)?;
+    }
+    Ok(())
+}
+
+/// What a process may say of itself in `rt_sigqueueinfo`: not that the kernel or `kill` sent it, but to itself.
+fn check_forged(info: &Siginfo, to_self: bool) -> SysResult<()> {
+    if (info.code >= 0 || info.code == SiCode::TKILL.0) && !to_self {
+        return Err(Errno::EPERM.into());
+    }
+    Ok(())
+}
+
+pub fn sys_rt_sigqueueinfo(task: &mut CurrentTask, pid: Pid, signal: Signal, info: In<Siginfo>) -> SysResult<()> {
+    let mut info: Siginfo = task.mm.read(info.0)?;
+    info.signo = signal;
+    check_forged(&info, pid.0 == task.group().pid)?;
+    if signal.0 != 0 && !signal.is_valid() {
+        return Err(Errno::EINVAL.into());
+    }
+    kill_group(task, pid.0, info)
+}
+
+pub fn sys_rt_tgsigqueueinfo(
+    task: &mut CurrentTask,
+    pid: Pid,
+    tid: Pid,
+    signal: Signal,
+    info: In<Siginfo>,
+) -> SysResult<()> {
+    let mut info: Siginfo = task.mm.read(info.0)?;
+    if pid.0 <= 0 || tid.0 <= 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    info.signo = signal;
+    check_forged(&info, pid.0 == task.group().pid)?;
+    signal_thread(task, Some(pid.0), tid.0, info)
+}
+
+pub fn sys_sigaltstack(task: &mut CurrentTask, new: In<Sigaltstack>, old: Out<Sigaltstack>) -> SysResult<()> {
+    let sp = task.context.registers().rsp;
+    let before = task.alternate_stack;
+    let new = if new.is_null() { None } else { Some(task.mm.read::<Sigaltstack>(new.0)?) };
+    if let Some(new) = new {
+        task.set_alternate_stack(&new, sp)?;
+    }
+    if !old.is_null() {
+        let shown = Sigaltstack { flags: stack_flags(&before, sp), pad: 0, ..before };
+        task.mm.write(old.0, &shown)?;
+    }
+    Ok(())
+}
+
+impl CurrentTask {
+    /// Sets the alternate stack. `EPERM`: it is in use; `EINVAL`: unknown flags; `ENOMEM`: too small.
+    pub(super) fn set_alternate_stack(&mut self, new: &Sigaltstack, sp: u64) -> SysResult<()> {
+        if is_on_stack(&self.alternate_stack, sp) {
+            return Err(Errno::EPERM.into());
+        }
+        let mode = new.flags.difference(SsFlags::AUTODISARM);
+        if !(mode == SsFlags::DISABLE || mode == SsFlags::ONSTACK || mode.is_empty()) {
+            return Err(Errno::EINVAL.into());
+        }
+        self.alternate_stack = if mode == SsFlags::DISABLE {
+            Sigaltstack { sp: 0, flags: new.flags, pad: 0, size: 0 }
+        } else {
+            if new.size < Sigaltstack::MIN_SIZE {
+                return Err(Errno::ENOMEM.into());
+            }
+            Sigaltstack { flags: new.flags.difference(SsFlags::ONSTACK), pad: 0, ..*new }
+        };
+        Ok(())
+    }
+}
+
+/// The signals that this task could take now, for signalfd: taken out of its and its group's sets.
+pub fn take_for_signalfd(task: &CurrentTask, mask: SigSet) -> Option<Siginfo> {
+    task.next_signal(mask)
+}
+
+/// Whether one of `mask` is pending for this task, for a signalfd's readiness.
+pub fn is_pending(task: &Task, mask: SigSet) -> bool {
+    let state = task.group.signals.lock();
+    state.pending.set().union(task.pending.lock().set()).intersects(mask)
+}

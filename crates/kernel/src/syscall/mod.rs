@@ -1,0 +1,17 @@
+//! System calls: the table, its rows, and what registers decode to.
+//!
+//! A call is one [`Row`] of [`table`] and one handler. From the row come dispatch, the trace, the list of what is
+//! supported and what a platform marshals. Handlers live with their family (`fs/`, `mm/`, `signal/`, …):
+//! `pub fn sys_read(task: &mut CurrentTask, fd: Fd, buf: OutBuf) -> SysResult<usize>`, in Linux's
+//! order: resolve objects, check flags, act, copy out.
+
+mod arg;
+mod row;
+pub mod show;
+pub mod table;
+pub mod trace;
+
+pub use arg::{
+    Fd, Hex, In, InBuf, InOut, IoVec, Octal, Out, OutBuf, Pid, RegisterWords, SyscallArg, UserCStr,
+};
+pub use row::{Argument, Outcome, Row, Support, SyscallReturn};

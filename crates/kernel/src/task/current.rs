@@ -1,0 +1,241 @@
+//! The task that the calling kernel thread drives.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use abi::{Errno, SigSet, Sigaltstack, Signal, UserAddr};
+use platform::{Context, HostCall, HostCallError, HostCallFailure, Trap};
+use sync::{Deadline, Interrupts, SysError, SysResult, WaitEnd, WaitQueue, Waiter};
+use vfs::{Caller, Cred};
+
+use crate::fs::{Files, Fs};
+use crate::kernel::Kernel;
+use crate::mm::Mm;
+use crate::resource;
+use crate::signal::Handlers;
+use crate::stats::TaskCounters;
+use crate::task::run::{InterruptedCall, LastFault, RestartBlock};
+use crate::task::{Task, ThreadGroup};
+
+/// A guest thread as its own kernel thread holds it. What only that thread uses lies here, without locks; the
+/// `Arc`s are those of the task's [`TaskShared`](super::TaskShared), kept in step by the `set_` methods.
+pub struct CurrentTask {
+    pub task: Arc<Task>,
+    pub context: Box<dyn Context>,
+    pub waiter: Waiter,
+    pub mm: Arc<Mm>,
+    pub files: Arc<Files>,
+    pub fs: Arc<Fs>,
+    pub handlers: Arc<Handlers>,
+    pub cred: Arc<Cred>,
+    pub alternate_stack: Sigaltstack,
+    /// The mask to go back to when no handler runs (`sigsuspend`, `ppoll`, …).
+    pub saved_mask: Option<SigSet>,
+    pub(super) interrupted: Option<InterruptedCall>,
+    pub restart_block: RestartBlock,
+    pub last_fault: LastFault,
+    /// Cleared and woken when the task ends (`CLONE_CHILD_CLEARTID`).
+    pub clear_child_tid: UserAddr,
+    /// `set_robust_list`.
+    pub robust_list: UserAddr,
+    /// It has called `exit`, with this code.
+    pub(super) exit_code: Option<i32>,
+    pub counters: Arc<TaskCounters>,
+}
+
+impl CurrentTask {
+    /// Takes a task over, on its kernel thread.
+    pub(crate) fn begin(task: Arc<Task>, context: Box<dyn Context>) -> CurrentTask {
+        let waiter = Waiter::new();
+        // The first and only time: each task has one kernel thread.
+        let _ = task.parker.set(waiter.parker().clone());
+        *task.interrupter.lock() = Some(context.interrupter());
+        let shared = task.shared.lock().clone();
+        let missing = "a new task has memory and files";
+        CurrentTask {
+            waiter,
+            context,
+            mm: shared.mm.unwrap_or_else(|| unreachable!("{missing}")),
+            files: shared.files.unwrap_or_else(|| unreachable!("{missing}")),
+            fs: shared.fs.unwrap_or_else(|| unreachable!("{missing}")),
+            handlers: shared.handlers,
+            cred: shared.cred,
+            alternate_stack: Sigaltstack { flags: abi::SsFlags::DISABLE, ..Sigaltstack::default() },
+            saved_mask: None,
+            interrupted: None,
+            restart_block: RestartBlock::None,
+            last_fault: LastFault::default(),
+            clear_child_tid: UserAddr::NULL,
+            robust_list: UserAddr::NULL,
+            exit_code: None,
+            counters: task.kernel.stats.new_task(),
+            task,
+        }
+    }
+
+    pub fn kernel(&self) -> &Arc<Kernel> {
+        &self.task.kernel
+    }
+
+    pub fn group(&self) -> &Arc<ThreadGroup> {
+        &self.task.group
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.task.group.pid
+    }
+
+    pub fn tid(&self) -> i32 {
+        self.task.tid()
+    }
+
+    /// The soft limit of a resource.
+    pub fn limit(&self, which: usize) -> u64 {
+        self.group().limits.lock().soft(which)
+    }
+
+    pub fn set_cred(&mut self, cred: Cred) {
+        self.cred = Arc::new(cred);
+        self.task.shared.lock().cred = self.cred.clone();
+    }
+
+    pub fn set_mm(&mut self, mm: Arc<Mm>) {
+        self.mm = mm;
+        self.task.shared.lock().mm = Some(self.mm.clone());
+    }
+
+    pub fn set_files(&mut self, files: Arc<Files>) {
+        self.files = files;
+        self.task.shared.lock().files = Some(self.files.clone());
+    }
+
+    pub fn set_fs(&mut self, fs: Arc<Fs>) {
+        self.fs = fs;
+        self.task.shared.lock().fs = Some(self.fs.clone());
+    }
+
+    pub fn set_handlers(&mut self, handlers: Arc<Handlers>) {
+        self.handlers = handlers;
+        self.task.shared.lock().handlers = self.handlers.clone();
+    }
+
+    /// Replaces the guest thread by one of a fresh host process; the old one ends.
+    pub(crate) fn set_context(&mut self, context: Box<dyn Context>) {
+        *self.task.interrupter.lock() = Some(context.interrupter());
+        self.context = context;
+    }
+
+    /// Waits until `check` gives a value; only a signal that is to be taken (or the task's end) interrupts it.
+    pub fn wait<T>(
+        &self,
+        queues: &[&WaitQueue],
+        deadline: Deadline,
+        mut check: impl FnMut(&CurrentTask) -> Option<T>,
+    ) -> Result<T, WaitEnd> {
+        self.task.sleeping.store(true, Ordering::Relaxed);
+        let end = loop {
+            let end = self.waiter.wait(queues, deadline, || check(self));
+            if matches!(end, Err(WaitEnd::Interrupted(_))) {
+                // A kick may have come for something else, or for a signal that another thread took.
+                self.waiter.clear(Interrupts::SIGNAL);
+                if !self.has_signal() {
+                    continue;
+                }
+            }
+            break end;
+        };
+        self.task.sleeping.store(false, Ordering::Relaxed);
+        end
+    }
+
+    /// Runs the guest, unless there is something to see to first.
+    pub(super) fn enter_guest(&mut self) -> Trap {
+        sync::assert_no_lock_held();
+        self.task.in_guest.store(true, Ordering::SeqCst);
+        let trap = match self.task.parker.get() {
+            Some(parker) if parker.is_interrupted(Interrupts::ANY) => Trap::Interrupted,
+            _ => self.context.run(),
+        };
+        self.task.in_guest.store(false, Ordering::SeqCst);
+        trap
+    }
+
+    /// One host call in the guest's thread that may block: a kick interrupts it.
+    pub fn blocking_host_call(&mut self, call: HostCall<'_>) -> Result<u64, HostCallError> {
+        sync::assert_no_lock_held();
+        self.task.in_guest.store(true, Ordering::SeqCst);
+        let result = match self.task.parker.get() {
+            Some(parker) if parker.is_interrupted(Interrupts::ANY) => Err(HostCallError::Interrupted),
+            _ => self.context.host_calls(&[call]).map_err(|failure: HostCallFailure| failure.error),
+        };
+        self.task.in_guest.store(false, Ordering::SeqCst);
+        result
+    }
+
+    /// Makes the calls in the guest's thread, in order, until one fails. They do not block.
+    pub fn host_calls(&mut self, calls: &[HostCall<'_>]) -> SysResult<u64> {
+        sync::assert_no_lock_held();
+        loop {
+            match self.context.host_calls(calls).map_err(|failure| failure.error) {
+                Ok(value) => return Ok(value),
+                Err(HostCallError::Failed(errno)) => return Err(errno.into()),
+                // The process is gone; the run loop will find out.
+                Err(HostCallError::Died) => return Err(Errno::EFAULT.into()),
+                // Calls that do not block are not interrupted half-way: do them again.
+                Err(HostCallError::Interrupted) => continue,
+            }
+        }
+    }
+
+    /// Forgets that a call was interrupted.
+    pub fn no_restart(&mut self) {
+        self.interrupted = None;
+        self.restart_block = RestartBlock::None;
+    }
+
+    /// The time a relative time-out ends, from now on.
+    pub fn deadline(span: std::time::Duration) -> Deadline {
+        Instant::now().checked_add(span)
+    }
+}
+
+impl Caller for CurrentTask {
+    fn waiter(&self) -> &Waiter {
+        &self.waiter
+    }
+
+    fn cred(&self) -> &Cred {
+        &self.cred
+    }
+
+    fn file_size_limit(&self) -> u64 {
+        self.limit(resource::FSIZE)
+    }
+
+    fn file_too_big(&self) {
+        self.send_to_self(Signal::XFSZ);
+    }
+
+    fn broken_pipe(&self) {
+        self.send_to_self(Signal::PIPE);
+    }
+
+    fn read_user(&self, from: UserAddr, into: &mut [u8]) -> SysResult<()> {
+        self.mm.read_bytes(from, into)
+    }
+
+    fn write_user(&self, to: UserAddr, bytes: &[u8]) -> SysResult<()> {
+        self.mm.write_bytes(to, bytes)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The task behind a [`Caller`], for the kernel's own files.
+pub fn current(caller: &dyn Caller) -> SysResult<&CurrentTask> {
+    caller.as_any().downcast_ref().ok_or(SysError::Errno(Errno::EINVAL))
+}

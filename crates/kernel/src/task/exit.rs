@@ -1,0 +1,269 @@
+//! The end of tasks and groups.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use abi::{ChldCode, FutexCmd, FutexFlags, SiCode, Siginfo, Signal, UserAddr};
+use platform::{FutexCall, HostCall};
+use sync::SysResult;
+
+use crate::signal::StopState;
+use crate::syscall::Outcome;
+use crate::task::{CurrentTask, GroupExit, INIT_PID, Task, TasksInner, Zombie};
+
+pub fn sys_exit(task: &mut CurrentTask, code: i32) -> SysResult<Outcome> {
+    task.exit_code = Some(code & 0xff);
+    Ok(Outcome::Exited)
+}
+
+pub fn sys_exit_group(task: &mut CurrentTask, code: i32) -> SysResult<Outcome> {
+    task.exit_group(GroupExit::Code(code & 0xff));
+    Ok(Outcome::Exited)
+}
+
+impl CurrentTask {
+    /// Ends the whole group like this, unless it is ending already.
+    pub(crate) fn exit_group(&self, how: GroupExit) {
+        let threads = self.kernel().tasks.threads(self.pid());
+        self.group().begin_exit(how, &threads);
+    }
+
+    /// What the guest's memory is told of the end: robust futexes, the word that `pthread_join` waits for.
+    fn tell_memory(&mut self) {
+        crate::futex::release_robust_list(self);
+        let at = std::mem::replace(&mut self.clear_child_tid, UserAddr::NULL);
+        // Linux: only when somebody else is left to see it.
+        if at.is_null() || self.mm.users() <= 1 || self.mm.write(at, &0u32).is_err() {
+            return;
+        }
+        let wake = FutexCall {
+            uaddr: at,
+            op: FutexCmd::WAKE.0 | FutexFlags::empty().bits(),
+            val: 1,
+            timeout: None,
+            val2: 0,
+            uaddr2: UserAddr::NULL,
+            val3: 0,
+        };
+        // A process that is gone has nobody to wake.
+        let _ = self.host_calls(&[HostCall::Futex(wake)]);
+    }
+}
+
+/// Ends the task: tells memory, gives up what it holds, and if it is the group's last, makes the group a zombie.
+pub(super) fn end_task(mut task: CurrentTask) {
+    task.no_restart();
+    task.tell_memory();
+    if task.mm.users() <= 1 || task.kernel().tasks.threads(task.pid()).len() <= 1 {
+        task.group().release_memory();
+    }
+    let files = task.files.clone();
+    files.release(&task);
+    task.kernel().stats.task_ended(&task.counters);
+    let kernel = task.task.kernel.clone();
+    let shared_task = task.task.clone();
+    let code = task.exit_code;
+    task.mm.release();
+    {
+        let mut shared = shared_task.shared.lock();
+        let gone = (shared.mm.take(), shared.files.take(), shared.fs.take());
+        drop(shared);
+        drop(gone);
+    }
+    // The host thread ends with the context, and the host process with the last reference to its memory:
+    // before the parent learns of it, so that all it held is free.
+    drop(task);
+    leave_group(&kernel, &shared_task, code);
+}
+
+/// A task whose guest thread never ran.
+pub(super) fn abandon(task: &Arc<Task>) {
+    let kernel = task.kernel.clone();
+    task.group.release_memory();
+    let threads = kernel.tasks.threads(task.group.pid);
+    if threads.len() <= 1 {
+        task.group.begin_exit(GroupExit::Signal { signal: Signal::KILL, core: false }, &threads);
+    }
+    let shared = task.shared.lock().clone();
+    if let Some(mm) = shared.mm {
+        mm.release();
+    }
+    leave_group(&kernel, task, None);
+}
+
+fn leave_group(kernel: &Arc<crate::kernel::Kernel>, task: &Arc<Task>, code: Option<i32>) {
+    let group = task.group.clone();
+    let mut stop_done = None;
+    let mut ended = None;
+    {
+        let mut tasks = kernel.tasks.lock();
+        let left = tasks.remove_thread(task);
+        if task.tid() == group.pid
+            && let Some(entry) = tasks.groups.get_mut(&group.pid)
+        {
+            entry.leader_exit = code;
+            entry.name = task.shared.lock().name.clone();
+        }
+        if left == 0 {
+            ended = Some(end_group(&mut tasks, task, code));
+        } else {
+            stop_done = finish_stop(task, left);
+        }
+        if let Some(signal) = stop_done {
+            tasks.report_to_parent(group.pid, ChldCode::STOPPED, signal.0);
+        }
+    }
+    group.events.wake(0);
+    if let Some(exit) = ended {
+        kernel.group_ended(group.pid, exit);
+    }
+}
+
+/// The rest of a group had stopped already: with this thread gone, the stop is complete.
+fn finish_stop(task: &Arc<Task>, left: usize) -> Option<Signal> {
+    let mut state = task.group.signals.lock();
+    match state.stop {
+        StopState::Stopping { signal, stopped } if stopped >= left => {
+            state.stop = StopState::Stopped { signal };
+            state.stop_report = Some(signal);
+            Some(signal)
+        }
+        _ => None,
+    }
+}
+
+/// The last thread has gone: children get a new parent, the parent is told.
+fn end_group(tasks: &mut TasksInner, last: &Arc<Task>, code: Option<i32>) -> GroupExit {
+    let group = &last.group;
+    let pid = group.pid;
+    let leader_exit = tasks.groups.get(&pid).and_then(|entry| entry.leader_exit);
+    let exit = group.exit().unwrap_or(GroupExit::Code(leader_exit.or(code).unwrap_or(0)));
+    reparent_children(tasks, pid);
+    let usage = group.usage.lock().own;
+    let zombie = Zombie { exit, usage, uid: last.cred().uid };
+    if let Some(entry) = tasks.groups.get_mut(&pid) {
+        entry.zombie = Some(zombie);
+    }
+    hang_up_orphans(tasks, pid);
+    notify_parent(tasks, pid);
+    exit
+}
+
+/// Gives the children of a group that ends to the nearest subreaper above it, or to init.
+fn reparent_children(tasks: &mut TasksInner, pid: i32) {
+    let children = match tasks.groups.get_mut(&pid) {
+        Some(entry) => std::mem::take(&mut entry.children),
+        None => return,
+    };
+    let reaper = find_reaper(tasks, pid);
+    for child in children {
+        let Some(entry) = tasks.groups.get_mut(&child) else { continue };
+        entry.parent = reaper;
+        // A child that is given away tells its new parent by SIGCHLD, whatever it was cloned with.
+        entry.exit_signal = Signal::CHLD.0;
+        let death_signal = std::mem::take(&mut entry.parent_death_signal);
+        let is_zombie = entry.zombie.is_some();
+        if let Some(reaper) = tasks.groups.get_mut(&reaper) {
+            reaper.children.insert(child);
+        }
+        if death_signal != 0 {
+            let info = Siginfo::kill(Signal(death_signal), SiCode::USER, pid, 0);
+            // The child may be ending itself.
+            let _ = tasks.send_to_group(child, info);
+        }
+        if is_zombie {
+            notify_parent(tasks, child);
+        }
+    }
+}
+
+fn find_reaper(tasks: &TasksInner, pid: i32) -> i32 {
+    let mut at = tasks.groups.get(&pid).map_or(INIT_PID, |entry| entry.parent);
+    for _ in 0..tasks.groups.len() {
+        match tasks.groups.get(&at) {
+            Some(entry) if at == INIT_PID || entry.group.subreaper.load(Ordering::Relaxed) => {
+                if entry.zombie.is_none() {
+                    return at;
+                }
+                at = entry.parent;
+            }
+            Some(entry) => at = entry.parent,
+            None => break,
+        }
+    }
+    INIT_PID
+}
+
+/// Stopped members of process groups that nobody can continue any more get SIGHUP and SIGCONT (POSIX; Linux:
+/// `kill_orphaned_pgrp`).
+fn hang_up_orphans(tasks: &mut TasksInner, pid: i32) {
+    let Some(own) = tasks.groups.get(&pid) else { return };
+    let (own_pgid, own_sid, own_parent) = (own.pgid, own.sid, own.parent);
+    let mut candidates = vec![];
+    // Its own group, if it was the one whose parent kept the group from being orphaned.
+    let parent_elsewhere =
+        tasks.groups.get(&own_parent).is_some_and(|parent| parent.pgid != own_pgid && parent.sid == own_sid);
+    if parent_elsewhere {
+        candidates.push(own_pgid);
+    }
+    // The groups of its children, which have init for a parent now.
+    let children = tasks.groups.values().filter(|entry| entry.parent == find_reaper(tasks, pid));
+    candidates.extend(children.filter(|entry| entry.sid == own_sid && entry.pgid != own_pgid).map(|e| e.pgid));
+    candidates.sort_unstable();
+    candidates.dedup();
+    for pgid in candidates {
+        let has_stopped = tasks
+            .process_group(pgid)
+            .any(|entry| matches!(entry.group.signals.lock().stop, StopState::Stopped { .. }));
+        if has_stopped && tasks.is_orphaned(pgid, Some(pid)) {
+            for signal in [Signal::HUP, Signal::CONT] {
+                let info = Siginfo::kill(signal, SiCode::KERNEL, 0, 0);
+                // Nobody left to signal is fine.
+                let _ = tasks.send_to_process_group(pgid, info);
+            }
+        }
+    }
+}
+
+/// Tells the parent of a zombie; one whose parent does not want to know is forgotten at once.
+pub(super) fn notify_parent(tasks: &mut TasksInner, pid: i32) {
+    let Some(entry) = tasks.groups.get(&pid) else { return };
+    let (Some(zombie), parent, signal) = (entry.zombie, entry.parent, Signal(entry.exit_signal)) else { return };
+    let Some(parent_entry) = tasks.groups.get(&parent) else { return };
+    let parent_group = parent_entry.group.clone();
+    let handlers = parent_entry.threads.first().map(|leader| leader.shared.lock().handlers.clone());
+    // An init that is the kernel's own has no threads: it reaps at once.
+    let unseen = handlers.as_ref().is_none_or(|handlers| signal == Signal::CHLD && handlers.reaps_children());
+    if signal.is_valid() {
+        let (code, status) = match zombie.exit {
+            GroupExit::Code(code) => (ChldCode::EXITED, code),
+            GroupExit::Signal { signal, core: false } => (ChldCode::KILLED, signal.0),
+            GroupExit::Signal { signal, core: true } => (ChldCode::DUMPED, signal.0),
+        };
+        let mut info =
+            Siginfo::child(code, pid, zombie.uid, status, zombie.usage.user_ticks(), zombie.usage.system_ticks());
+        info.signo = signal;
+        // SIGCHLD merges; another signal may find the queue full, which loses only its information.
+        let _ = tasks.send_to_group(parent, info);
+    }
+    if unseen {
+        tasks.reap(pid, false);
+    }
+    parent_group.child_events.wake(0);
+}
+
+impl TasksInner {
+    /// Forgets a zombie. Its usage goes to the parent's if it was waited for.
+    pub fn reap(&mut self, pid: i32, waited_for: bool) {
+        let Some(entry) = self.groups.get(&pid) else { return };
+        let children_usage = entry.group.usage.lock().children;
+        if let (Some(zombie), true) = (entry.zombie, waited_for)
+            && let Some(parent) = self.groups.get(&entry.parent)
+        {
+            let mut usage = parent.group.usage.lock();
+            usage.children.add(&zombie.usage);
+            usage.children.add(&children_usage);
+        }
+        self.remove_group(pid);
+    }
+}

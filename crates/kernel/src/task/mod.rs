@@ -1,0 +1,136 @@
+//! Tasks: guest threads as the kernel knows them.
+//!
+//! - [`Task`]: what any kernel thread may know of a guest thread.
+//! - [`CurrentTask`]: the handle that only its own kernel thread holds: registers, memory, files.
+//! - [`ThreadGroup`]: a guest process. [`Tasks`] is the table of all of them, with their family links.
+//! - `run.rs`: the whole life of a guest thread.
+//!
+//! Lock levels: `Tasks`, then a group's `Signals`, a task's `TaskSignals`, `Handlers`, `TaskShared`.
+
+mod current;
+pub mod exit;
+pub mod fork;
+mod group;
+pub mod ids;
+pub mod pidfd;
+mod pid_table;
+pub mod run;
+mod trap;
+pub mod wait;
+
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use abi::SigSet;
+use platform::Interrupter;
+use sync::{Interrupts, Mutex, Parker, order};
+use vfs::Cred;
+
+pub use current::{CurrentTask, current};
+pub use group::{GroupExit, ThreadGroup};
+pub use pid_table::{GroupEntry, INIT_PID, PID_MAX, Tasks, TasksInner, Zombie};
+
+use crate::fs::{Files, Fs};
+use crate::kernel::Kernel;
+use crate::mm::Mm;
+use crate::signal::{Handlers, PendingSignals};
+
+/// A guest thread, as others see it.
+pub struct Task {
+    pub kernel: Arc<Kernel>,
+    /// Its thread id. Changes once at most: when it execs without being the leader.
+    tid: AtomicI32,
+    pub group: Arc<ThreadGroup>,
+    pub shared: Mutex<order::TaskShared, TaskShared>,
+    /// The signals that it blocks. Written by its own thread only; read when a receiver is chosen.
+    blocked: AtomicU64,
+    /// Signals sent to this thread alone. Locked below the group's signal lock.
+    pub pending: Mutex<order::TaskSignals, PendingSignals>,
+    parker: OnceLock<Arc<Parker>>,
+    interrupter: Mutex<order::Leaf, Option<Arc<dyn Interrupter>>>,
+    /// Its kernel thread is in `Context::run` (or a blocking host call): kicks go to the platform too.
+    in_guest: AtomicBool,
+    /// It sleeps in a wait (for /proc).
+    pub sleeping: AtomicBool,
+}
+
+/// What a task shows to others and others may hold on to: its memory, files, credentials, name.
+#[derive(Clone)]
+pub struct TaskShared {
+    /// `None` once it has exited.
+    pub mm: Option<Arc<Mm>>,
+    pub files: Option<Arc<Files>>,
+    pub fs: Option<Arc<Fs>>,
+    pub handlers: Arc<Handlers>,
+    pub cred: Arc<Cred>,
+    /// `comm`, up to 15 bytes.
+    pub name: Vec<u8>,
+}
+
+impl Task {
+    pub fn new(
+        kernel: Arc<Kernel>,
+        tid: i32,
+        group: Arc<ThreadGroup>,
+        shared: TaskShared,
+        blocked: SigSet,
+    ) -> Arc<Task> {
+        Arc::new(Task {
+            kernel,
+            tid: AtomicI32::new(tid),
+            group,
+            shared: Mutex::new(shared),
+            blocked: AtomicU64::new(blocked.0),
+            pending: Mutex::default(),
+            parker: OnceLock::new(),
+            interrupter: Mutex::new(None),
+            in_guest: AtomicBool::new(false),
+            sleeping: AtomicBool::new(false),
+        })
+    }
+
+    pub fn tid(&self) -> i32 {
+        self.tid.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_tid(&self, tid: i32) {
+        self.tid.store(tid, Ordering::Relaxed);
+    }
+
+    /// The signals that it blocks.
+    pub fn blocked(&self) -> SigSet {
+        SigSet(self.blocked.load(Ordering::SeqCst))
+    }
+
+    /// Replaces them. Only its own thread does so; `SIGKILL` and `SIGSTOP` are never blocked.
+    pub(crate) fn set_blocked(&self, set: SigSet) {
+        self.blocked.store(set.difference(SigSet::UNBLOCKABLE).0, Ordering::SeqCst);
+    }
+
+    pub fn cred(&self) -> Arc<Cred> {
+        self.shared.lock().cred.clone()
+    }
+
+    /// Makes its kernel thread look for signals and other work before the guest goes on.
+    pub fn kick(&self) {
+        self.interrupt(Interrupts::SIGNAL);
+    }
+
+    /// Makes its kernel thread leave also waits that signals do not end.
+    pub fn kick_to_end(&self) {
+        self.interrupt(Interrupts::KILL);
+    }
+
+    fn interrupt(&self, why: Interrupts) {
+        // Without a parker the thread has not begun; it looks for work before it enters the guest.
+        let Some(parker) = self.parker.get() else { return };
+        parker.interrupt(why);
+        // SeqCst on both sides: either the thread sees the interrupt before it enters, or we see it inside.
+        if self.in_guest.load(Ordering::SeqCst) {
+            let interrupter = self.interrupter.lock().clone();
+            if let Some(interrupter) = interrupter {
+                interrupter.interrupt();
+            }
+        }
+    }
+}

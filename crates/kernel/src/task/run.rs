@@ -1,0 +1,140 @@
+//! The whole life of a guest thread: take signals, run the guest, serve what it asks, until it ends.
+
+use std::panic::AssertUnwindSafe;
+
+use abi::{Errno, Signal};
+use platform::{SyscallEntry, Trap};
+use sync::{Interrupts, Restart, SysError, SysResult};
+
+use crate::signal::Delivery;
+use crate::syscall::{Outcome, table};
+use crate::task::{CurrentTask, GroupExit, exit};
+
+/// A system call that a signal interrupted: it starts again unless a handler runs that says otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct InterruptedCall {
+    entry: SyscallEntry,
+    restart: Restart,
+}
+
+/// How a call with a relative time-out goes on by `restart_syscall`: data, so that it can be looked at and kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum RestartBlock {
+    #[default]
+    None,
+    Sleep(crate::time::SleepRestart),
+    Futex(crate::futex::FutexRestart),
+}
+
+/// What the last fault of the guest was, for its signal frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastFault {
+    pub address: u64,
+    pub trap_number: u64,
+    pub error_code: u64,
+}
+
+/// Bytes of the `syscall` instruction (and of `int 0x80`): where to go back to, to make a call again.
+const SYSCALL_INSTRUCTION: u64 = 2;
+
+/// Runs a task until it has ended and is gone.
+pub(crate) fn run(mut task: CurrentTask) {
+    while task.prepare_for_guest() {
+        match task.enter_guest() {
+            Trap::Syscall(entry) => task.system_call(entry),
+            Trap::Exception(exception) => task.exception(&exception),
+            Trap::Interrupted => {}
+            Trap::Died(status) => task.died(status),
+        }
+    }
+    exit::end_task(task);
+}
+
+impl CurrentTask {
+    /// Sees to signals and interrupted calls. `false`: the task ends.
+    fn prepare_for_guest(&mut self) -> bool {
+        loop {
+            if self.exit_code.is_some() {
+                return false;
+            }
+            self.waiter.clear(Interrupts::SIGNAL);
+            match self.handle_signals() {
+                Delivery::Exit => return false,
+                Delivery::Continue { .. } => {}
+            }
+            // No handler ran for it: the call goes on as if nothing had been.
+            match self.interrupted.take() {
+                Some(call) if call.restart.is_block() => self.continue_restart_block(call.entry),
+                Some(call) => self.system_call(call.entry),
+                None => return true,
+            }
+        }
+    }
+
+    /// Serves one system call.
+    fn system_call(&mut self, entry: SyscallEntry) {
+        let result = self.guarded(entry, |task| task.dispatch(&entry));
+        self.finish_call(entry, result);
+    }
+
+    fn continue_restart_block(&mut self, entry: SyscallEntry) {
+        let block = std::mem::take(&mut self.restart_block);
+        let result = self.guarded(entry, |task| match block {
+            RestartBlock::None => Err(Errno::EINTR.into()),
+            RestartBlock::Sleep(sleep) => crate::time::restart_sleep(task, sleep),
+            RestartBlock::Futex(futex) => crate::futex::restart_wait(task, futex),
+        });
+        self.finish_call(entry, result);
+    }
+
+    /// Finds the row and calls the handler.
+    fn dispatch(&mut self, entry: &SyscallEntry) -> SysResult<Outcome> {
+        let Some(row) = table::row(entry.number).filter(|_| entry.native) else {
+            self.counters.count_unknown();
+            return Err(Errno::ENOSYS.into());
+        };
+        self.counters.count_call(row.number);
+        let Some(call) = row.call else {
+            self.trace_call(row, &entry.args, |_| Err(Errno::ENOSYS.into()))?;
+            return Err(Errno::ENOSYS.into());
+        };
+        self.trace_call(row, &entry.args, |task| call(task, &entry.args))
+    }
+
+    fn finish_call(&mut self, entry: SyscallEntry, result: SysResult<Outcome>) {
+        match result {
+            Ok(Outcome::Value(value) | Outcome::Address(value)) => self.context.set_result(value),
+            Ok(Outcome::Resumed | Outcome::Exited) => {}
+            Err(SysError::Errno(errno)) => self.context.set_result(errno.as_result()),
+            Err(SysError::Restart(restart)) => self.interrupted = Some(InterruptedCall { entry, restart }),
+        }
+    }
+
+    /// Decides, before a handler's frame is pushed, how the interrupted call will look behind it.
+    pub(crate) fn resolve_interrupted_call(&mut self, handler_restarts: Option<bool>) {
+        let Some(call) = self.interrupted.take() else { return };
+        if handler_restarts.is_some_and(|restarts| call.restart.after_handler(restarts)) {
+            let registers = self.context.registers_mut();
+            registers.rip = registers.rip.wrapping_sub(SYSCALL_INSTRUCTION);
+            registers.rax = call.entry.number;
+        } else {
+            self.context.set_result(Errno::EINTR.as_result());
+        }
+    }
+
+    /// Runs a handler; a panic in it ends the guest process with a report (an oops), never the kernel.
+    fn guarded(
+        &mut self,
+        entry: SyscallEntry,
+        call: impl FnOnce(&mut CurrentTask) -> SysResult<Outcome>,
+    ) -> SysResult<Outcome> {
+        let caught = std::panic::catch_unwind(AssertUnwindSafe(|| call(&mut *self)));
+        caught.unwrap_or_else(|_| {
+            let name = table::row(entry.number).map_or("?", |row| row.name);
+            tracing::error!(pid = self.pid(), call = name, args = ?entry.args, "oops: the kernel failed in a system call");
+            self.counters.count_oops();
+            self.exit_group(GroupExit::Signal { signal: Signal::KILL, core: false });
+            Ok(Outcome::Exited)
+        })
+    }
+}
