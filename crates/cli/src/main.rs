@@ -9,7 +9,10 @@ use kernel::kernel::{Kernel, KernelOptions, MainEvent, MainProgramSpec};
 use vfs::{Cred, FdTable, MountFlags, MountTable, NoSpecialFiles};
 
 fn main() -> anyhow::Result<()> {
-    tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_writer(std::io::stderr)
+        .init();
     let arguments: Vec<Vec<u8>> = std::env::args().skip(2).map(String::into_bytes).collect();
     let platform = ptrace::Ptrace::new(ptrace::Options::new(ptrace::Mode::Sysemu))?;
     let fs = fs_host::HostFs::open(
@@ -21,13 +24,19 @@ fn main() -> anyhow::Result<()> {
     let mounts = MountTable::new(&fs, "host", MountFlags::empty());
     let root = mounts.root().ok_or_else(|| anyhow::anyhow!("no root"))?;
     let files = FdTable::new();
-    let stdio = [std::io::stdin().as_fd().try_clone_to_owned()?, std::io::stdout().as_fd().try_clone_to_owned()?, std::io::stderr().as_fd().try_clone_to_owned()?];
+    let stdio = [
+        std::io::stdin().as_fd().try_clone_to_owned()?,
+        std::io::stdout().as_fd().try_clone_to_owned()?,
+        std::io::stderr().as_fd().try_clone_to_owned()?,
+    ];
     for fd in stdio {
         let file = vfs::FileDescription::new(Box::new(HostFile::new(fd)), None, OpenFlags::RDWR);
         files.install(file, 1024, false).map_err(|error| anyhow::anyhow!("{error}"))?;
     }
-    let trace = std::env::var_os("TRACE").map(|_| kernel::syscall::trace::Trace::new(Box::new(std::io::stderr()), vec![]));
-    let kernel = Kernel::new(Box::new(platform), KernelOptions::default(), mounts, Box::new(NoSpecialFiles), trace);
+    let trace = std::env::var_os("TRACE")
+        .map(|_| kernel::syscall::trace::Trace::new(Box::new(std::io::stderr()), vec![]));
+    let kernel =
+        Kernel::new(Box::new(platform), KernelOptions::default(), mounts, Box::new(NoSpecialFiles), trace);
     let spec = MainProgramSpec {
         exec: kernel::exec::ExecArguments {
             dirfd: -100,

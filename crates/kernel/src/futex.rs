@@ -41,11 +41,22 @@ pub fn sys_futex(
             }
             let bitset = if cmd == FutexCmd::WAIT { MATCH_ANY } else { val3 };
             let op = FutexCmd::WAIT_BITSET.0 | op.flags().bits();
-            let call =
-                FutexCall { uaddr, op, val, timeout: deadline, val2: 0, uaddr2: UserAddr::NULL, val3: bitset };
+            let call = FutexCall {
+                uaddr,
+                op,
+                val,
+                timeout: deadline,
+                val2: 0,
+                uaddr2: UserAddr::NULL,
+                val3: bitset,
+            };
             wait(task, call, cmd == FutexCmd::WAIT && !timeout.is_null())
         }
-        FutexCmd::WAKE | FutexCmd::WAKE_BITSET | FutexCmd::REQUEUE | FutexCmd::CMP_REQUEUE | FutexCmd::WAKE_OP => {
+        FutexCmd::WAKE
+        | FutexCmd::WAKE_BITSET
+        | FutexCmd::REQUEUE
+        | FutexCmd::CMP_REQUEUE
+        | FutexCmd::WAKE_OP => {
             let two = matches!(cmd, FutexCmd::REQUEUE | FutexCmd::CMP_REQUEUE | FutexCmd::WAKE_OP);
             if !in_range(uaddr) || (two && !in_range(uaddr2)) {
                 return Err(Errno::EFAULT.into());
@@ -146,7 +157,12 @@ fn walk_robust_list(task: &mut CurrentTask, head: UserAddr) -> SysResult<()> {
     Ok(())
 }
 
-fn release_robust_lock(task: &mut CurrentTask, word: UserAddr, is_pi: bool, is_pending: bool) -> SysResult<()> {
+fn release_robust_lock(
+    task: &mut CurrentTask,
+    word: UserAddr,
+    is_pi: bool,
+    is_pending: bool,
+) -> SysResult<()> {
     if word.0 % 4 != 0 || !word.in_guest_range(4) {
         return Err(Errno::EFAULT.into());
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use abi::{Errno, OpenFlags, PAGE_SIZE, RtSigframe, SigSet, Siginfo, SiCode, Signal};
+use abi::{Errno, OpenFlags, PAGE_SIZE, RtSigframe, SiCode, SigSet, Siginfo, Signal};
 use platform::{Platform, PlatformError};
 use sync::{Mutex, SysError, SysResult, WaitQueue, Waiter, order};
 use vfs::{Cred, FdTable, FileDescription, MountTable, SpecialFiles};
@@ -16,9 +16,7 @@ use crate::resource::Limits;
 use crate::signal::Handlers;
 use crate::stats::Stats;
 use crate::syscall::trace::Trace;
-use crate::task::{
-    CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork,
-};
+use crate::task::{CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork};
 
 /// What can be chosen when a kernel starts.
 pub struct KernelOptions {
@@ -178,7 +176,12 @@ impl Kernel {
         loop {
             let groups: Vec<_> = {
                 let tasks = self.tasks.lock();
-                tasks.groups.values().filter(|e| !e.threads.is_empty()).map(|e| (e.group.clone(), e.threads.clone())).collect()
+                tasks
+                    .groups
+                    .values()
+                    .filter(|e| !e.threads.is_empty())
+                    .map(|e| (e.group.clone(), e.threads.clone()))
+                    .collect()
             };
             if groups.is_empty() || Instant::now() > deadline {
                 return;

@@ -20,7 +20,10 @@ pub(crate) fn fill(into: &mut [u8]) {
 }
 
 /// Fills a guest's buffer. `EFAULT` if not even its first byte is there; ends early for a kill.
-pub(crate) fn fill_user(to: &mut dyn vfs::UserWrite, task: &crate::task::CurrentTask) -> sync::SysResult<usize> {
+pub(crate) fn fill_user(
+    to: &mut dyn vfs::UserWrite,
+    task: &crate::task::CurrentTask,
+) -> sync::SysResult<usize> {
     let mut chunk = [0; 4096];
     let mut done = 0;
     while to.room() > 0 {

@@ -36,7 +36,8 @@ pub fn sys_nanosleep(task: &mut CurrentTask, time: In<Timespec>, left: Out<Times
 
 fn sleep_for(task: &mut CurrentTask, span: Duration, remaining: UserAddr) -> SysResult<()> {
     // Beyond what the host's clock can tell is for ever.
-    let until = Instant::now().checked_add(span).unwrap_or_else(|| Instant::now() + Duration::from_secs(1 << 32));
+    let until =
+        Instant::now().checked_add(span).unwrap_or_else(|| Instant::now() + Duration::from_secs(1 << 32));
     sleep_until(task, SleepRestart { until, remaining })
 }
 
@@ -54,7 +55,10 @@ fn sleep_until(task: &mut CurrentTask, sleep: SleepRestart) -> SysResult<()> {
     }
 }
 
-pub(crate) fn restart_sleep(task: &mut CurrentTask, sleep: SleepRestart) -> SysResult<crate::syscall::Outcome> {
+pub(crate) fn restart_sleep(
+    task: &mut CurrentTask,
+    sleep: SleepRestart,
+) -> SysResult<crate::syscall::Outcome> {
     sleep_until(task, sleep).map(crate::syscall::SyscallReturn::outcome)
 }
 

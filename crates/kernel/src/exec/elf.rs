@@ -119,7 +119,11 @@ impl Elf {
         Ok(())
     }
 
-    fn add_load(&mut self, header: &elf::ProgramHeader64<object::LittleEndian>, table_at: u64) -> SysResult<()> {
+    fn add_load(
+        &mut self,
+        header: &elf::ProgramHeader64<object::LittleEndian>,
+        table_at: u64,
+    ) -> SysResult<()> {
         let segment = Segment {
             addr: header.p_vaddr(LE),
             file_offset: header.p_offset(LE),
@@ -155,7 +159,8 @@ impl Elf {
 
     /// The largest alignment that is a power of two (Linux: `maximum_alignment`), at least a page.
     pub(super) fn alignment(&self) -> u64 {
-        let powers = self.segments.iter().map(|segment| segment.align).filter(|align| align.is_power_of_two());
+        let powers =
+            self.segments.iter().map(|segment| segment.align).filter(|align| align.is_power_of_two());
         powers.max().unwrap_or(0).max(PAGE_SIZE)
     }
 }

@@ -101,7 +101,8 @@ impl Image {
         image.layout.brk = image.layout.start_brk;
         if let Some((elf, file)) = interpreter {
             let (first, end) = elf.span().ok_or(Errno::ELIBBAD)?;
-            let load_at = if elf.relocatable { image.below_base(end - first, elf.alignment())? } else { first };
+            let load_at =
+                if elf.relocatable { image.below_base(end - first, elf.alignment())? } else { first };
             let bias = load_at.wrapping_sub(first);
             image.add_elf(elf, file, bias)?;
             image.interpreter_base = bias;
@@ -112,7 +113,8 @@ impl Image {
 
     /// The highest place of `len` bytes below the base for mappings that is still free.
     fn below_base(&self, len: u64, align: u64) -> SysResult<u64> {
-        let lowest = self.maps.iter().map(|map| map.vma.start).filter(|start| *start > DYN_BASE * 5 / 4).min();
+        let lowest =
+            self.maps.iter().map(|map| map.vma.start).filter(|start| *start > DYN_BASE * 5 / 4).min();
         let top = lowest.unwrap_or(self.layout.mmap_base).min(self.layout.mmap_base);
         let at = top.checked_sub(len).map(|at| align_down(at, align)).filter(|at| *at > 0);
         at.ok_or(Errno::ENOMEM.into())

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use abi::{AuxvKey, Errno, GUEST_TOP, MapFlags, PAGE_SIZE, Prot, SsFlags, Sigaltstack, Signal, UserAddr};
+use abi::{AuxvKey, Errno, GUEST_TOP, MapFlags, PAGE_SIZE, Prot, Sigaltstack, Signal, SsFlags, UserAddr};
 use platform::{HostCall, MapFile, Registers};
 use sync::SysResult;
 use vfs::Mapping;
@@ -109,7 +109,8 @@ impl CurrentTask {
     /// Whether the new image may have this host process (INVARIANTS 3.1).
     fn may_exec_in_place(&self, program: &Program) -> bool {
         let (old, new) = (&*self.cred, &program.cred);
-        let same_authority = (old.uid, old.euid, old.suid, old.fsuid) == (new.uid, new.euid, new.suid, new.fsuid)
+        let same_authority = (old.uid, old.euid, old.suid, old.fsuid)
+            == (new.uid, new.euid, new.suid, new.fsuid)
             && (old.gid, old.egid, old.sgid, old.fsgid) == (new.gid, new.egid, new.sgid, new.fsgid)
             && (old.permitted, old.effective) == (new.permitted, new.effective)
             && !program.unreadable
@@ -127,7 +128,8 @@ impl CurrentTask {
     ) -> SysResult<()> {
         let in_place = self.may_exec_in_place(program);
         if !in_place {
-            let fresh = self.kernel().platform.spawn().map_err(|error| self.kernel().platform_failed(&error))?;
+            let fresh =
+                self.kernel().platform.spawn().map_err(|error| self.kernel().platform_failed(&error))?;
             let context = fresh.thread.bind().map_err(|error| self.kernel().platform_failed(&error))?;
             self.set_context(context);
             self.group().authority_unchanged.store(true, Ordering::Relaxed);

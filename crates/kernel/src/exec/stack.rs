@@ -121,7 +121,8 @@ mod tests {
         let stack = contents.build(&mut layout, 1 << 20).unwrap();
         assert_eq!(stack.pointer % 16, 0);
         assert_eq!(stack.pointer + stack.bytes.len() as u64, layout.stack_top);
-        let word = |index: usize| u64::from_le_bytes(stack.bytes[index * 8..index * 8 + 8].try_into().unwrap());
+        let word =
+            |index: usize| u64::from_le_bytes(stack.bytes[index * 8..index * 8 + 8].try_into().unwrap());
         let string = |at: u64| {
             let start = usize::try_from(at - stack.pointer).unwrap();
             let end = start + stack.bytes[start..].iter().position(|byte| *byte == 0).unwrap();
@@ -133,6 +134,8 @@ mod tests {
         assert_eq!((word(6), word(7)), (u64::from(AuxvKey::PAGESZ.0), 4096));
         assert_eq!((word(8), string(word(9))), (u64::from(AuxvKey::EXECFN.0), "/bin/prog".into()));
         assert_eq!((string(layout.arg_start), layout.arg_end - layout.arg_start), ("prog".into(), 8));
-        assert!(matches!(contents.build(&mut layout, 100), Err(error) if error.errno() == Some(Errno::E2BIG)));
+        assert!(
+            matches!(contents.build(&mut layout, 100), Err(error) if error.errno() == Some(Errno::E2BIG))
+        );
     }
 }

@@ -125,7 +125,10 @@ fn skip(ranges: &[GuestRange], mut bytes: usize) -> SmallVec<[GuestRange; 8]> {
         let skipped = bytes.min(range.len);
         bytes -= skipped;
         if skipped < range.len {
-            rest.push(GuestRange { start: UserAddr(range.start.0 + skipped as u64), len: range.len - skipped });
+            rest.push(GuestRange {
+                start: UserAddr(range.start.0 + skipped as u64),
+                len: range.len - skipped,
+            });
         }
     }
     rest

@@ -46,9 +46,14 @@ impl CurrentTask {
             if record.vmas.count() > MAX_MAP_COUNT {
                 return Err(Errno::ENOMEM.into());
             }
-            let start = if fixed { self.check_fixed(&record, addr, len, flags)? } else { place(&record, addr, len, flags)? };
+            let start = if fixed {
+                self.check_fixed(&record, addr, len, flags)?
+            } else {
+                place(&record, addr, len, flags)?
+            };
             let vma = new_vma(start, len, prot, flags, &file)?;
-            let freed: u64 = record.vmas.overlapping(start, start + len).map(|old| overlap(old, start, len)).sum();
+            let freed: u64 =
+                record.vmas.overlapping(start, start + len).map(|old| overlap(old, start, len)).sum();
             self.check_limits(&record, len, freed, vma.is_data())?;
             (start, vma)
         };
@@ -58,7 +63,9 @@ impl CurrentTask {
             len,
             prot: prot.bits(),
             flags: host_flags(flags, fixed, backing.is_none()),
-            file: backing.as_ref().map(|fd| MapFile { fd: fd.as_fd(), offset: file.as_ref().map_or(0, |(_, at)| *at) }),
+            file: backing
+                .as_ref()
+                .map(|fd| MapFile { fd: fd.as_fd(), offset: file.as_ref().map_or(0, |(_, at)| *at) }),
         };
         self.host_calls(&[call])?;
         self.mm.record().vmas.insert(vma);
@@ -82,7 +89,13 @@ impl CurrentTask {
     }
 
     /// `RLIMIT_AS` and `RLIMIT_DATA` for `len` more bytes where `freed` go.
-    pub(super) fn check_limits(&self, record: &MmRecord, len: u64, freed: u64, is_data: bool) -> SysResult<()> {
+    pub(super) fn check_limits(
+        &self,
+        record: &MmRecord,
+        len: u64,
+        freed: u64,
+        is_data: bool,
+    ) -> SysResult<()> {
         let limits = *self.group().limits.lock();
         let total = (record.vmas.pages() * PAGE_SIZE).saturating_sub(freed);
         if total.saturating_add(len) > limits.soft(resource::AS) {
@@ -138,7 +151,11 @@ impl CurrentTask {
             }
         };
         if until > start {
-            self.host_calls(&[HostCall::Protect { addr: UserAddr(start), len: until - start, prot: prot.bits() }])?;
+            self.host_calls(&[HostCall::Protect {
+                addr: UserAddr(start),
+                len: until - start,
+                prot: prot.bits(),
+            }])?;
             mm.record().vmas.update(start, until, |vma| vma.prot = prot);
         }
         error.map_or(Ok(()), |error| Err(error.into()))

@@ -73,11 +73,8 @@ pub struct Layout {
 impl Mm {
     /// A new address space with one user.
     pub fn new(space: Arc<dyn AddressSpace>, record: MmRecord) -> Arc<Mm> {
-        let shared = Shared {
-            lock: SleepLock::new(),
-            record: Mutex::new(record),
-            users: AtomicUsize::new(1),
-        };
+        let shared =
+            Shared { lock: SleepLock::new(), record: Mutex::new(record), users: AtomicUsize::new(1) };
         Arc::new(Mm { space, shared: Arc::new(shared) })
     }
 

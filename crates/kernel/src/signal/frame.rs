@@ -1,8 +1,8 @@
 //! Signal frames: what lies on the stack while a handler runs, and the way back (`rt_sigreturn`).
 
 use abi::{
-    Errno, FpxSwBytes, Fpstate, RtSigframe, SaFlags, Sigaction, Sigaltstack, Sigcontext, Siginfo, SigSet, SsFlags,
-    UcFlags, Ucontext, UserAddr,
+    Errno, Fpstate, FpxSwBytes, RtSigframe, SaFlags, SigSet, Sigaction, Sigaltstack, Sigcontext, Siginfo,
+    SsFlags, UcFlags, Ucontext, UserAddr,
 };
 use platform::Registers;
 use sync::SysResult;
@@ -105,7 +105,8 @@ impl CurrentTask {
         let full = marks.magic1 == FpxSwBytes::MAGIC1
             && (LEGACY_SIZE + 64..=size).contains(&declared)
             && u64::from(marks.extended_size) >= declared as u64 + 4
-            && self.mm.read::<u32>(UserAddr(at.0.wrapping_add(declared as u64))).ok() == Some(FpxSwBytes::MAGIC2);
+            && self.mm.read::<u32>(UserAddr(at.0.wrapping_add(declared as u64))).ok()
+                == Some(FpxSwBytes::MAGIC2);
         if full {
             self.mm.read_bytes(at, area.get_mut(..declared).unwrap_or(&mut []))?;
         } else {
@@ -179,7 +180,12 @@ pub(super) fn stack_flags(stack: &Sigaltstack, sp: u64) -> SsFlags {
     }
 }
 
-fn to_sigcontext(r: &Registers, fpstate: u64, mask: SigSet, fault: &crate::task::run::LastFault) -> Sigcontext {
+fn to_sigcontext(
+    r: &Registers,
+    fpstate: u64,
+    mask: SigSet,
+    fault: &crate::task::run::LastFault,
+) -> Sigcontext {
     Sigcontext {
         r8: r.r8,
         r9: r.r9,

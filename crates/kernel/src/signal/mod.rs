@@ -43,8 +43,13 @@ pub enum StopState {
     #[default]
     Running,
     /// Threads stop one by one; `stopped` have.
-    Stopping { signal: Signal, stopped: usize },
-    Stopped { signal: Signal },
+    Stopping {
+        signal: Signal,
+        stopped: usize,
+    },
+    Stopped {
+        signal: Signal,
+    },
 }
 
 impl GroupSignals {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use abi::{
-    Errno, SaFlags, SiCode, SigSet, Sigaction, Sigaltstack, Siginfo, SigmaskHow, Signal, SsFlags,
-    Timespec,
+    Errno, SaFlags, SiCode, SigSet, Sigaction, Sigaltstack, Siginfo, SigmaskHow, Signal, SsFlags, Timespec,
 };
 use sync::{SysError, SysResult, WaitEnd};
 
@@ -203,7 +202,8 @@ pub(crate) fn kill_group(task: &CurrentTask, pid: i32, info: Siginfo) -> SysResu
 fn kill_many(task: &CurrentTask, info: Siginfo, matches: impl Fn(i32, i32) -> bool) -> SysResult<()> {
     let pids: Vec<i32> = {
         let tasks = task.kernel().tasks.lock();
-        let live = tasks.groups.iter().filter(|(_, entry)| !entry.threads.is_empty() || entry.zombie.is_some());
+        let live =
+            tasks.groups.iter().filter(|(_, entry)| !entry.threads.is_empty() || entry.zombie.is_some());
         live.filter(|(pid, entry)| matches(entry.pgid, **pid)).map(|(pid, _)| *pid).collect()
     };
     let mut result = Err(Errno::ESRCH.into());
@@ -263,7 +263,12 @@ fn check_forged(info: &Siginfo, to_self: bool) -> SysResult<()> {
     Ok(())
 }
 
-pub fn sys_rt_sigqueueinfo(task: &mut CurrentTask, pid: Pid, signal: Signal, info: In<Siginfo>) -> SysResult<()> {
+pub fn sys_rt_sigqueueinfo(
+    task: &mut CurrentTask,
+    pid: Pid,
+    signal: Signal,
+    info: In<Siginfo>,
+) -> SysResult<()> {
     let mut info: Siginfo = task.mm.read(info.0)?;
     info.signo = signal;
     check_forged(&info, pid.0 == task.group().pid)?;

@@ -165,8 +165,12 @@ macro_rules! row {
 }
 
 macro_rules! support {
-    () => { $crate::syscall::Support::Full };
-    ($note:literal) => { $crate::syscall::Support::Partial($note) };
+    () => {
+        $crate::syscall::Support::Full
+    };
+    ($note:literal) => {
+        $crate::syscall::Support::Partial($note)
+    };
 }
 
 pub(crate) use {row, support, syscalls};

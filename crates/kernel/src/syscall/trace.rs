@@ -106,7 +106,8 @@ impl CurrentTask {
             Some(name) => name.to_string(),
             None => info.code.to_string(),
         };
-        trace.line(self.tid(), &format!("--- {} {{si_signo={}, si_code={code}}} ---", info.signo, info.signo));
+        trace
+            .line(self.tid(), &format!("--- {} {{si_signo={}, si_code={code}}} ---", info.signo, info.signo));
     }
 }
 

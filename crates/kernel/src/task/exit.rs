@@ -208,7 +208,8 @@ fn hang_up_orphans(tasks: &mut TasksInner, pid: i32) {
     }
     // The groups of its children, which have init for a parent now.
     let children = tasks.groups.values().filter(|entry| entry.parent == find_reaper(tasks, pid));
-    candidates.extend(children.filter(|entry| entry.sid == own_sid && entry.pgid != own_pgid).map(|e| e.pgid));
+    candidates
+        .extend(children.filter(|entry| entry.sid == own_sid && entry.pgid != own_pgid).map(|e| e.pgid));
     candidates.sort_unstable();
     candidates.dedup();
     for pgid in candidates {
@@ -228,7 +229,9 @@ fn hang_up_orphans(tasks: &mut TasksInner, pid: i32) {
 /// Tells the parent of a zombie; one whose parent does not want to know is forgotten at once.
 pub(super) fn notify_parent(tasks: &mut TasksInner, pid: i32) {
     let Some(entry) = tasks.groups.get(&pid) else { return };
-    let (Some(zombie), parent, signal) = (entry.zombie, entry.parent, Signal(entry.exit_signal)) else { return };
+    let (Some(zombie), parent, signal) = (entry.zombie, entry.parent, Signal(entry.exit_signal)) else {
+        return;
+    };
     let Some(parent_entry) = tasks.groups.get(&parent) else { return };
     let parent_group = parent_entry.group.clone();
     let handlers = parent_entry.threads.first().map(|leader| leader.shared.lock().handlers.clone());
@@ -240,8 +243,14 @@ pub(super) fn notify_parent(tasks: &mut TasksInner, pid: i32) {
             GroupExit::Signal { signal, core: false } => (ChldCode::KILLED, signal.0),
             GroupExit::Signal { signal, core: true } => (ChldCode::DUMPED, signal.0),
         };
-        let mut info =
-            Siginfo::child(code, pid, zombie.uid, status, zombie.usage.user_ticks(), zombie.usage.system_ticks());
+        let mut info = Siginfo::child(
+            code,
+            pid,
+            zombie.uid,
+            status,
+            zombie.usage.user_ticks(),
+            zombie.usage.system_ticks(),
+        );
         info.signo = signal;
         // SIGCHLD merges; another signal may find the queue full, which loses only its information.
         let _ = tasks.send_to_group(parent, info);

@@ -9,9 +9,7 @@ use sync::SysResult;
 use zerocopy::IntoBytes;
 
 use crate::syscall::Pid;
-use crate::task::{
-    CurrentTask, GroupEntry, INIT_PID, PID_MAX, Task, TaskShared, ThreadGroup, exit, run,
-};
+use crate::task::{CurrentTask, GroupEntry, INIT_PID, PID_MAX, Task, TaskShared, ThreadGroup, exit, run};
 
 /// Stack of a kernel thread, in bytes. Unoptimised builds need more.
 pub(crate) const KERNEL_STACK: usize = if cfg!(debug_assertions) { 1 << 20 } else { 256 << 10 };
@@ -93,9 +91,10 @@ pub fn sys_clone3(task: &mut CurrentTask, args: UserAddr, size: usize) -> SysRes
 fn check_clone3(args: &CloneArgs) -> SysResult<()> {
     let known = CloneFlags::KNOWN | CloneFlags::NEWTIME;
     let refused = CloneFlags::DETACHED;
-    let stack_ok = (args.stack == 0) == (args.stack_size == 0)
-        && UserAddr(args.stack).in_guest_range(args.stack_size);
-    let threads_signal = args.flags.intersects(CloneFlags::THREAD | CloneFlags::PARENT) && args.exit_signal != 0;
+    let stack_ok =
+        (args.stack == 0) == (args.stack_size == 0) && UserAddr(args.stack).in_guest_range(args.stack_size);
+    let threads_signal =
+        args.flags.intersects(CloneFlags::THREAD | CloneFlags::PARENT) && args.exit_signal != 0;
     let clears = CloneFlags::SIGHAND | CloneFlags::CLEAR_SIGHAND;
     if args.exit_signal & !CloneFlags::SIGNAL_MASK != 0
         || args.exit_signal > Signal::MAX.unsigned_abs().into()
@@ -193,7 +192,11 @@ fn reserve_pid(task: &CurrentTask) -> SysResult<i32> {
 }
 
 /// Makes the guest thread and the task for it; nothing runs yet.
-fn make_task(task: &mut CurrentTask, args: &CloneArgs, tid: i32) -> SysResult<(Arc<Task>, Box<dyn NewContext>)> {
+fn make_task(
+    task: &mut CurrentTask,
+    args: &CloneArgs,
+    tid: i32,
+) -> SysResult<(Arc<Task>, Box<dyn NewContext>)> {
     let flags = args.flags;
     let (mm, new) = if flags.contains(CloneFlags::THREAD) {
         let thread = task.context.new_thread().map_err(|error| task.kernel().platform_failed(&error))?;
@@ -221,11 +224,7 @@ fn make_task(task: &mut CurrentTask, args: &CloneArgs, tid: i32) -> SysResult<(A
         cred: task.cred.clone(),
         name: task.task.shared.lock().name.clone(),
     };
-    let group = if shares(CloneFlags::THREAD) {
-        task.group().clone()
-    } else {
-        task.group().fork(tid)
-    };
+    let group = if shares(CloneFlags::THREAD) { task.group().clone() } else { task.group().fork(tid) };
     let child = Task::new(task.kernel().clone(), tid, group, shared, task.task.blocked());
     Ok((child, new))
 }
@@ -249,7 +248,8 @@ fn start(
             tasks.add_thread(child.group.pid, child.clone());
         } else {
             let own = tasks.groups.get(&task.pid());
-            let (pgid, sid, grandparent) = own.map_or((0, 0, INIT_PID), |own| (own.pgid, own.sid, own.parent));
+            let (pgid, sid, grandparent) =
+                own.map_or((0, 0, INIT_PID), |own| (own.pgid, own.sid, own.parent));
             let sibling = flags.contains(CloneFlags::PARENT);
             let exit_signal = match (sibling, own) {
                 (true, Some(own)) => own.exit_signal,

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use abi::{Errno, OpenFlags, PidfdFlags, Siginfo, SiCode, Signal, UserAddr};
+use abi::{Errno, OpenFlags, PidfdFlags, SiCode, Siginfo, Signal, UserAddr};
 use smallvec::{SmallVec, smallvec};
 use sync::{SysResult, WaitQueue};
 use vfs::{FileDescription, FileOps, Ready};
@@ -151,6 +151,5 @@ pub fn may_look_into(task: &CurrentTask, target: &vfs::Cred) -> bool {
     let (own, other) = (&*task.cred, target);
     let same_user = [other.uid, other.euid, other.suid].iter().all(|uid| *uid == own.uid)
         && [other.gid, other.egid, other.sgid].iter().all(|gid| *gid == own.gid);
-    own.capable(vfs::Capability::SYS_PTRACE)
-        || (same_user && other.permitted.is_subset_of(own.permitted))
+    own.capable(vfs::Capability::SYS_PTRACE) || (same_user && other.permitted.is_subset_of(own.permitted))
 }

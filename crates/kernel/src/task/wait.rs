@@ -208,8 +208,12 @@ fn event_of(entry: &GroupEntry, options: WaitOptions) -> Option<Event> {
     let pid = entry.group.pid;
     let keep = options.contains(WaitOptions::NOWAIT);
     if let Some(zombie) = entry.zombie {
-        let event =
-            Event { pid, uid: zombie.uid, change: Change::Ended(zombie.exit), usage: total(entry, &zombie.usage) };
+        let event = Event {
+            pid,
+            uid: zombie.uid,
+            change: Change::Ended(zombie.exit),
+            usage: total(entry, &zombie.usage),
+        };
         return options.contains(WaitOptions::EXITED).then_some(event);
     }
     let uid = entry.threads.first().map_or(0, |leader| leader.cred().uid);
