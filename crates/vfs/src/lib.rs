@@ -31,6 +31,7 @@ pub mod ops;
 mod path;
 mod permission;
 mod ready;
+pub mod rw;
 #[cfg(feature = "test-caller")]
 pub mod test_caller;
 #[cfg(test)]
