@@ -9,7 +9,10 @@ use alloc::collections::VecDeque;
 /// So many bytes waiting are shown at once, without waiting for the end of the batch.
 const BLOCK: usize = 256;
 /// With so many bytes waiting that cannot be shown the oldest are forgotten.
-const DISCARD: usize = 4096 - (BLOCK + 32);
+const DISCARD: usize = RING - (BLOCK + 32);
+/// Bytes of Linux's queue. Linux: one batch that echoes more, as when a long line is reprinted again and again,
+/// overwrites what was not yet shown. Ours: that is shown first.
+const RING: usize = 4096;
 
 /// Something to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +107,8 @@ impl LineDiscipline {
     /// has come together (`commit_echoes`).
     pub(crate) fn commit_echo(&mut self, fx: &mut Effects) {
         self.echo.mark = self.echo.len;
-        if self.echo.len < BLOCK || self.echo.len % BLOCK > self.echo.commit % BLOCK {
+        let is_block = self.echo.len >= BLOCK && self.echo.len % BLOCK <= self.echo.commit % BLOCK;
+        if !is_block && self.echo.len < RING {
             return;
         }
         self.echo.commit = self.echo.len;

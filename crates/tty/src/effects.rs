@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 /// What an operation asks of its caller. Operations add to it, so one value can collect several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[must_use]
 pub struct Effects {
     /// To be sent to the terminal's foreground process group, in this order, each at most once. A changed
     /// window size goes to the foreground group of the master's terminal as well, where that is another

@@ -32,9 +32,11 @@ mod pty;
 mod queue;
 mod read;
 mod settings;
+mod termio;
 
 pub use discipline::LineDiscipline;
 pub use effects::Effects;
 pub use input::LineError;
 pub use pty::PtyPair;
 pub use read::{Chunk, Read, Timer, Wait};
+pub use termio::{to_termio, with_termio, with_termios};

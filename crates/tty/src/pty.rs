@@ -250,6 +250,18 @@ impl PtyPair {
         Ok(())
     }
 
+    /// Signals the slave's foreground group (`TIOCSIG` on the master).
+    ///
+    /// # Errors
+    /// `EINVAL` for a signal that no character sends.
+    pub fn signal(&self, signal: Signal, fx: &mut Effects) -> Result<(), Errno> {
+        if !matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP) {
+            return Err(Errno::EINVAL);
+        }
+        fx.signal(signal);
+        Ok(())
+    }
+
     /// Whether the master is in packet mode (`TIOCGPKT`).
     pub fn packet_mode(&self) -> bool {
         self.line.packet.enabled

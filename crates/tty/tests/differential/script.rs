@@ -45,8 +45,8 @@ impl std::fmt::Debug for Op {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let settings = |t: &Termios2| format!("{:?} {:?} {:?} cc {:?}", t.iflag, t.oflag, t.lflag, t.cc);
         match self {
-            Op::Type(b) => write!(f, "Type \"{}\"", b.escape_ascii()),
-            Op::Write(b) => write!(f, "Write \"{}\"", b.escape_ascii()),
+            Op::Type(b) => write!(f, "Type {}", quoted(b)),
+            Op::Write(b) => write!(f, "Write {}", quoted(b)),
             Op::Read(max) => write!(f, "Read {max}"),
             Op::Set(t) => write!(f, "Set {}", settings(t)),
             Op::SetFlush(t) => write!(f, "SetFlush {}", settings(t)),
@@ -64,6 +64,18 @@ impl std::fmt::Debug for Op {
             Op::OpenSlave => f.write_str("OpenSlave"),
         }
     }
+}
+
+/// Bytes as they would stand in a source, long runs of one byte shortened.
+fn quoted(bytes: &[u8]) -> String {
+    let mut text = String::from("\"");
+    for run in bytes.chunk_by(|a, b| a == b) {
+        match run.len() {
+            0..10 => text += &run.escape_ascii().to_string(),
+            n => text += &format!("{{{n} times {}}}", run[..1].escape_ascii()),
+        }
+    }
+    text + "\""
 }
 
 /// What one read gave: bytes, or an error number.
@@ -134,7 +146,7 @@ fn change(pty: &mut dyn Pty, op: &Op) {
 
 fn show(result: &ReadResult) -> String {
     match result {
-        Ok(bytes) => format!("\"{}\"", bytes.escape_ascii()),
+        Ok(bytes) => quoted(bytes),
         Err(number) => format!("error {number}"),
     }
 }
@@ -157,25 +169,23 @@ fn read_all(mut read: impl FnMut() -> ReadResult) -> Vec<ReadResult> {
 
 /// What a terminal would show. How data is cut into reads is chance, what happened between them is not.
 fn screen(reads: Vec<ReadResult>, packet_mode: bool) -> String {
-    let mut text = String::new();
-    let mut in_data = false;
+    let mut parts: Vec<String> = Vec::new();
+    let mut data = Vec::new();
     for read in reads {
-        match read {
+        let part = match read {
             Ok(bytes) if packet_mode && bytes.first() != Some(&0) => {
-                text += &format!(" [{:?}]", abi::PacketFlags::from_bits_retain(bytes[0]));
-                in_data = false;
+                format!("{:?}", abi::PacketFlags::from_bits_retain(bytes[0]))
             }
             Ok(bytes) => {
-                if !in_data {
-                    text += " ";
-                }
-                text += &bytes[usize::from(packet_mode)..].escape_ascii().to_string();
-                in_data = true;
+                data.extend(&bytes[usize::from(packet_mode)..]);
+                continue;
             }
-            Err(number) => text += &format!(" error {number}"),
-        }
+            Err(number) => format!("error {number}"),
+        };
+        parts.extend((!data.is_empty()).then(|| quoted(&std::mem::take(&mut data))));
+        parts.push(part);
     }
-    text
+    parts.join(" ")
 }
 
 /// Compares the host's pty with ours. Linux moves data from one end to the other in the background: where

@@ -164,3 +164,23 @@ fn a_remote_editor_sends_bytes() {
     same(&[set(change), typed("x\x04"), Op::Read(9), typed("\x04"), Op::Drain]);
     typing(|t| (change(t), t.iflag.insert(I::ISTRIP)).0, &[b"\xe1\x03"]);
 }
+
+#[test]
+fn a_flow_character_works_only_once() {
+    let mut script = vec![set(|t| (raw(t), t.iflag.insert(I::IXON)).0)];
+    script.extend((0..9).map(|_| typed([b'x'; 500])));
+    script.extend([typed("\x13"), Op::Poll, Op::Flow(FlowAction::OOFF), Op::Flow(FlowAction::OON), Op::Poll]);
+    script.extend([Op::Read(4000), Op::Poll, printed("free"), Op::Screen, Op::Drain]);
+    same(&script);
+}
+
+#[test]
+fn too_much_echo_loses_its_beginning() {
+    for text in [&b"abcdefghijklmnopqrs"[..], b"\x01", b"a\x7f", b"a\tb\t\x7f\x7f", b"\xff"] {
+        let text: Vec<u8> = text.iter().copied().cycle().take(250).collect();
+        let mut script = vec![typed("\x13")];
+        script.extend((0..24).map(|_| typed(&text)));
+        script.extend([typed("\x11"), Op::Screen, typed("\n"), Op::Screen]);
+        same(&script);
+    }
+}

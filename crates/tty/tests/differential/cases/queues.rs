@@ -110,3 +110,14 @@ fn a_slave_can_be_closed_and_opened_again() {
         Op::Settings,
     ]);
 }
+
+#[test]
+fn parmrk_leaves_room_for_marks() {
+    for lflag in [L::empty(), L::ICANON] {
+        let mut script = vec![set(|t| (t.iflag, t.lflag) = (I::PARMRK, lflag)), typed("line\n")];
+        script.extend((0..9).map(|_| typed([b'x'; 500])));
+        // (A doubled character at the very end would overrun Linux's ring and spoil its other lines.)
+        script.extend([Op::Counts, typed("y\n"), Op::Counts, Op::Drain, Op::Counts, Op::Drain]);
+        same(&script);
+    }
+}
