@@ -163,7 +163,7 @@ fn release_robust_lock(
     is_pi: bool,
     is_pending: bool,
 ) -> SysResult<()> {
-    if word.0 % 4 != 0 || !word.in_guest_range(4) {
+    if !word.0.is_multiple_of(4) || !word.in_guest_range(4) {
         return Err(Errno::EFAULT.into());
     }
     let tid = u32::try_from(task.tid()).unwrap_or(0);

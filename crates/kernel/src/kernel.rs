@@ -39,6 +39,8 @@ pub struct Kernel {
     pub mounts: Arc<MountTable>,
     pub special_files: Box<dyn SpecialFiles + Send + Sync>,
     pub stats: Stats,
+    /// Who waits for whose record lock.
+    pub lock_waits: vfs::locks::Deadlocks,
     pub trace: Option<Trace>,
     pub booted: Instant,
     pub hostname: Mutex<order::Leaf, Vec<u8>>,
@@ -90,6 +92,7 @@ impl Kernel {
             mounts,
             special_files,
             stats: Stats::default(),
+            lock_waits: vfs::locks::Deadlocks::new(),
             trace,
             booted: Instant::now(),
             hostname: Mutex::new(hostname),

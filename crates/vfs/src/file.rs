@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use abi::{Errno, FileType, OpenFlags};
+use abi::{Errno, FcntlCmd, FileType, OpenFlags};
 use smallvec::SmallVec;
 use sync::{SysResult, WaitQueue};
 
@@ -141,6 +141,17 @@ pub trait FileOps: Any + Send + Sync {
         argument: u64,
     ) -> SysResult<usize> {
         Err(Errno::ENOTTY.into())
+    }
+
+    /// `fcntl` commands that only some files have (pipes their size, memory files their seals).
+    fn fcntl(
+        &self,
+        file: &FileDescription,
+        caller: &dyn Caller,
+        command: FcntlCmd,
+        argument: u64,
+    ) -> SysResult<usize> {
+        Err(Errno::EINVAL.into())
     }
 
     /// What is ready now. Regular files are always readable and writable.

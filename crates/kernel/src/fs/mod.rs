@@ -1,7 +1,12 @@
 //! Files: the system calls on them, and the kernel's own kinds of open files.
 
+pub mod fcntl;
 pub mod host_file;
+pub mod ioctl;
+pub mod names;
+pub mod open;
 pub mod rw;
+pub mod stat;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

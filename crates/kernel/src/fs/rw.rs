@@ -1,17 +1,22 @@
-//! Reading, writing, closing.
+//! Reading and writing: plain, at an offset, vectored, between files; seeking, sizes, syncing, locks.
 
 use std::sync::Arc;
 
-use abi::Errno;
+use abi::{Errno, FallocFlags, FlockOp, RwfFlags, SyncFileRangeFlags, UserAddr, Whence};
+use platform::GuestRange;
+use smallvec::SmallVec;
 use sync::SysResult;
-use vfs::FileDescription;
+use vfs::rw::{self, CopyOffset};
+use vfs::{FileDescription, Seek};
 
 use crate::mm::{UserSink, UserSource};
-use crate::syscall::{Fd, InBuf, OutBuf};
+use crate::syscall::{Fd, InBuf, InOut, IoVec, OutBuf};
 use crate::task::CurrentTask;
 
 /// Bytes that one call transfers at most (`MAX_RW_COUNT`).
 pub const MAX_RW_COUNT: usize = 0x7fff_f000;
+/// Buffers of one vector at most (`UIO_MAXIOV`).
+pub const MAX_IOVECS: usize = 1024;
 
 impl super::Files {
     /// The open file behind a descriptor. `EBADF`.
@@ -20,31 +25,327 @@ impl super::Files {
     }
 }
 
-pub fn sys_read(task: &mut CurrentTask, fd: Fd, buf: OutBuf) -> SysResult<usize> {
+type Ranges = SmallVec<[GuestRange; 8]>;
+
+/// One buffer. `EFAULT` if it leaves the guest's range.
+fn one(addr: UserAddr, len: usize) -> SysResult<Ranges> {
+    if !addr.in_guest_range(len as u64) {
+        return Err(Errno::EFAULT.into());
+    }
+    Ok(SmallVec::from_slice(&[GuestRange { start: addr, len: len.min(MAX_RW_COUNT) }]))
+}
+
+/// The buffers of a vector, cut to what one call transfers (Linux: `import_iovec`).
+pub fn read_io_vec(task: &CurrentTask, vec: IoVec) -> SysResult<SmallVec<[GuestRange; 8]>> {
+    if vec.count > MAX_IOVECS {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut raw = vec![0; vec.count * 16];
+    task.mm.read_bytes(vec.addr, &mut raw)?;
+    let mut ranges = SmallVec::new();
+    let mut total = 0usize;
+    for pair in raw.chunks_exact(16) {
+        let word = |at: usize| pair.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let (start, len) = (UserAddr(word(0)), word(8));
+        if len > i64::MAX.cast_unsigned() {
+            return Err(Errno::EINVAL.into());
+        }
+        if !start.in_guest_range(len) {
+            return Err(Errno::EFAULT.into());
+        }
+        let len = usize::try_from(len).unwrap_or(usize::MAX).min(MAX_RW_COUNT - total);
+        total += len;
+        ranges.push(GuestRange { start, len });
+    }
+    Ok(ranges)
+}
+
+/// Where a transfer happens.
+#[derive(Clone, Copy)]
+enum At {
+    /// At the file's offset.
+    File,
+    Offset(i64),
+}
+
+fn do_read(task: &CurrentTask, fd: Fd, ranges: SysResult<Ranges>, at: At) -> SysResult<usize> {
     let file = task.files.get(fd)?;
     if !file.is_readable() {
         return Err(Errno::EBADF.into());
     }
-    if !buf.addr.in_guest_range(buf.len as u64) {
-        return Err(Errno::EFAULT.into());
+    let mut sink = UserSink::new(&task.mm, &ranges?);
+    match at {
+        At::File => rw::read(&file, task, &mut sink),
+        At::Offset(offset) => rw::read_at(&file, task, offset, &mut sink),
     }
-    let mut sink = UserSink::one(&task.mm, buf.addr, buf.len.min(MAX_RW_COUNT));
-    file.ops.read(&file, task, &mut sink)
 }
 
-pub fn sys_write(task: &mut CurrentTask, fd: Fd, buf: InBuf) -> SysResult<usize> {
+fn do_write(task: &CurrentTask, fd: Fd, ranges: SysResult<Ranges>, at: At) -> SysResult<usize> {
     let file = task.files.get(fd)?;
     if !file.is_writable() {
         return Err(Errno::EBADF.into());
     }
-    if !buf.addr.in_guest_range(buf.len as u64) {
-        return Err(Errno::EFAULT.into());
+    let mut source = UserSource::new(&task.mm, &ranges?);
+    match at {
+        At::File => rw::write(&file, task, &mut source),
+        At::Offset(offset) => rw::write_at(&file, task, offset, &mut source),
     }
-    let mut source = UserSource::one(&task.mm, buf.addr, buf.len.min(MAX_RW_COUNT));
-    file.ops.write(&file, task, &mut source)
 }
 
-pub fn sys_close(task: &mut CurrentTask, fd: Fd) -> SysResult<()> {
-    let file = task.files.table.remove(fd.0)?;
-    file.descriptor_closed(task.files_owner(), task)
+/// An offset of `pread` and its kin; a negative one is `EINVAL` before the descriptor is looked at.
+fn offset(at: i64) -> SysResult<At> {
+    if at < 0 { Err(Errno::EINVAL.into()) } else { Ok(At::Offset(at)) }
+}
+
+pub fn sys_read(task: &mut CurrentTask, fd: Fd, buf: OutBuf) -> SysResult<usize> {
+    do_read(task, fd, one(buf.addr, buf.len), At::File)
+}
+
+pub fn sys_write(task: &mut CurrentTask, fd: Fd, buf: InBuf) -> SysResult<usize> {
+    do_write(task, fd, one(buf.addr, buf.len), At::File)
+}
+
+pub fn sys_pread64(task: &mut CurrentTask, fd: Fd, buf: OutBuf, at: i64) -> SysResult<usize> {
+    do_read(task, fd, one(buf.addr, buf.len), offset(at)?)
+}
+
+pub fn sys_pwrite64(task: &mut CurrentTask, fd: Fd, buf: InBuf, at: i64) -> SysResult<usize> {
+    do_write(task, fd, one(buf.addr, buf.len), offset(at)?)
+}
+
+pub fn sys_readv(task: &mut CurrentTask, fd: Fd, vec: IoVec) -> SysResult<usize> {
+    do_read(task, fd, read_io_vec(task, vec), At::File)
+}
+
+pub fn sys_writev(task: &mut CurrentTask, fd: Fd, vec: IoVec) -> SysResult<usize> {
+    do_write(task, fd, read_io_vec(task, vec), At::File)
+}
+
+pub fn sys_preadv(task: &mut CurrentTask, fd: Fd, vec: IoVec, at: i64) -> SysResult<usize> {
+    do_read(task, fd, read_io_vec(task, vec), offset(at)?)
+}
+
+pub fn sys_pwritev(task: &mut CurrentTask, fd: Fd, vec: IoVec, at: i64) -> SysResult<usize> {
+    do_write(task, fd, read_io_vec(task, vec), offset(at)?)
+}
+
+/// The offset and flags of `preadv2` and `pwritev2`: -1 means the file's own.
+fn offset2(at: i64, flags: RwfFlags) -> SysResult<At> {
+    // Those that ask for speed or safety of storage that is given anyway, or that files here always have.
+    let known = RwfFlags::HIPRI | RwfFlags::DSYNC | RwfFlags::SYNC | RwfFlags::NOWAIT;
+    if !known.contains(flags) {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if at == -1 { Ok(At::File) } else { offset(at) }
+}
+
+pub fn sys_preadv2(
+    task: &mut CurrentTask,
+    fd: Fd,
+    vec: IoVec,
+    at: i64,
+    _high: u64,
+    flags: RwfFlags,
+) -> SysResult<usize> {
+    let at = offset2(at, flags)?;
+    do_read(task, fd, read_io_vec(task, vec), at)
+}
+
+pub fn sys_pwritev2(
+    task: &mut CurrentTask,
+    fd: Fd,
+    vec: IoVec,
+    at: i64,
+    _high: u64,
+    flags: RwfFlags,
+) -> SysResult<usize> {
+    let appends = flags.contains(RwfFlags::APPEND);
+    let at = offset2(at, flags.difference(RwfFlags::APPEND))?;
+    let file = task.files.get(fd)?;
+    if appends && !file.flags().contains(abi::OpenFlags::APPEND) {
+        return append(task, &file, read_io_vec(task, vec)?, at);
+    }
+    let written = do_write(task, fd, read_io_vec(task, vec), at)?;
+    if flags.intersects(RwfFlags::DSYNC | RwfFlags::SYNC) {
+        file.ops.sync(!flags.contains(RwfFlags::SYNC))?;
+    }
+    Ok(written)
+}
+
+/// `RWF_APPEND`: at the end, whatever the offset; the file's own offset moves only if it was asked for.
+fn append(task: &CurrentTask, file: &FileDescription, ranges: Ranges, at: At) -> SysResult<usize> {
+    if !file.is_writable() {
+        return Err(Errno::EBADF.into());
+    }
+    let end = i64::try_from(file.attributes()?.size).map_err(|_| Errno::EFBIG)?;
+    let mut source = UserSource::new(&task.mm, &ranges);
+    let written = rw::write_at(file, task, end, &mut source)?;
+    if matches!(at, At::File) {
+        file.ops.seek(file, Seek::Set(end.saturating_add(i64::try_from(written).unwrap_or(0))))?;
+    }
+    Ok(written)
+}
+
+pub fn sys_lseek(task: &mut CurrentTask, fd: Fd, at: i64, whence: Whence) -> SysResult<u64> {
+    let file = task.files.get(fd)?;
+    let seek = match whence {
+        Whence::SET => Seek::Set(at),
+        Whence::CUR => Seek::Current(at),
+        Whence::END => Seek::End(at),
+        Whence::DATA => Seek::Data(at),
+        Whence::HOLE => Seek::Hole(at),
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    file.ops.seek(&file, seek)
+}
+
+pub fn sys_fallocate(task: &mut CurrentTask, fd: Fd, mode: FallocFlags, at: i64, len: i64) -> SysResult<()> {
+    let file = task.files.get(fd)?;
+    let (Ok(start), Ok(bytes)) = (u64::try_from(at), u64::try_from(len)) else { return Err(Errno::EINVAL.into()) };
+    if bytes == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    if mode.has_unknown() || mode.contains(FallocFlags::PUNCH_HOLE | FallocFlags::ZERO_RANGE) {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if mode.contains(FallocFlags::PUNCH_HOLE) && !mode.contains(FallocFlags::KEEP_SIZE) {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if !file.is_writable() {
+        return Err(Errno::EBADF.into());
+    }
+    let inode = file.inode.as_ref().ok_or(Errno::ESPIPE)?;
+    match inode.file_type {
+        abi::FileType::REG => {}
+        abi::FileType::DIR => return Err(Errno::EISDIR.into()),
+        abi::FileType::FIFO => return Err(Errno::ESPIPE.into()),
+        _ => return Err(Errno::ENODEV.into()),
+    }
+    let end = start.checked_add(bytes).filter(|end| *end <= i64::MAX.cast_unsigned()).ok_or(Errno::EFBIG)?;
+    if !mode.contains(FallocFlags::KEEP_SIZE) && end > vfs::Caller::file_size_limit(task) {
+        vfs::Caller::file_too_big(task);
+        return Err(Errno::EFBIG.into());
+    }
+    file.ops.allocate(&file, task, mode.bits(), start, bytes)
+}
+
+pub fn sys_fsync(task: &mut CurrentTask, fd: Fd) -> SysResult<()> {
+    task.files.get(fd)?.ops.sync(false)
+}
+
+pub fn sys_fdatasync(task: &mut CurrentTask, fd: Fd) -> SysResult<()> {
+    task.files.get(fd)?.ops.sync(true)
+}
+
+pub fn sys_sync_file_range(
+    task: &mut CurrentTask,
+    fd: Fd,
+    at: i64,
+    len: i64,
+    flags: SyncFileRangeFlags,
+) -> SysResult<()> {
+    let file = task.files.get(fd)?;
+    if flags.has_unknown() || at < 0 || len < 0 || at.checked_add(len).is_none() {
+        return Err(Errno::EINVAL.into());
+    }
+    match file.inode.as_ref().map(|inode| inode.file_type) {
+        Some(abi::FileType::REG | abi::FileType::DIR | abi::FileType::BLK | abi::FileType::LNK) => {}
+        _ => return Err(Errno::ESPIPE.into()),
+    }
+    file.ops.sync(true)
+}
+
+pub fn sys_sync(task: &mut CurrentTask) -> SysResult<()> {
+    for mount in task.kernel().mounts.list() {
+        // `sync` tells of no errors.
+        let _ = mount.fs.sync();
+    }
+    Ok(())
+}
+
+pub fn sys_syncfs(task: &mut CurrentTask, fd: Fd) -> SysResult<()> {
+    let file = task.files.get(fd)?;
+    match &file.inode {
+        Some(inode) => inode.fs.sync(),
+        None => Ok(()),
+    }
+}
+
+pub fn sys_fadvise64(task: &mut CurrentTask, fd: Fd, _at: i64, len: i64, advice: i32) -> SysResult<()> {
+    let file = task.files.get(fd)?;
+    if file.inode.as_ref().is_none_or(|inode| inode.file_type == abi::FileType::FIFO) {
+        return Err(Errno::ESPIPE.into());
+    }
+    if len < 0 || !(0..=5).contains(&advice) {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(())
+}
+
+pub fn sys_readahead(task: &mut CurrentTask, fd: Fd, _at: i64, _count: usize) -> SysResult<()> {
+    let file = task.files.get(fd)?;
+    if !file.is_readable() {
+        return Err(Errno::EBADF.into());
+    }
+    match file.inode.as_ref().map(|inode| inode.file_type) {
+        Some(abi::FileType::REG | abi::FileType::BLK) => Ok(()),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+pub fn sys_sendfile(
+    task: &mut CurrentTask,
+    out: Fd,
+    from: Fd,
+    offset: InOut<i64>,
+    count: usize,
+) -> SysResult<usize> {
+    let given = if offset.is_null() { None } else { Some(task.mm.read::<i64>(offset.0)?) };
+    let source = task.files.get(from)?;
+    let target = task.files.get(out)?;
+    let at = match given {
+        None => CopyOffset::File,
+        Some(at) => CopyOffset::At(u64::try_from(at).map_err(|_| Errno::EINVAL)?),
+    };
+    let (copied, end) = rw::send_file(&target, &source, at, count.min(MAX_RW_COUNT), task)?;
+    if given.is_some() {
+        task.mm.write(offset.0, &i64::try_from(end).unwrap_or(i64::MAX))?;
+    }
+    Ok(copied)
+}
+
+pub fn sys_copy_file_range(
+    task: &mut CurrentTask,
+    from: Fd,
+    from_offset: InOut<i64>,
+    out: Fd,
+    out_offset: InOut<i64>,
+    count: usize,
+    flags: u32,
+) -> SysResult<usize> {
+    let source = task.files.get(from)?;
+    let target = task.files.get(out)?;
+    let read = |at: InOut<i64>| -> SysResult<Option<u64>> {
+        if at.is_null() {
+            return Ok(None);
+        }
+        let offset = task.mm.read::<i64>(at.0)?;
+        Ok(Some(u64::try_from(offset).map_err(|_| Errno::EOVERFLOW)?))
+    };
+    let (from_at, out_at) = (read(from_offset)?, read(out_offset)?);
+    if flags != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let offset = |at: Option<u64>| at.map_or(CopyOffset::File, CopyOffset::At);
+    let copied = rw::copy_range(&target, offset(out_at), &source, offset(from_at), count.min(MAX_RW_COUNT), task)?;
+    for (at, place) in [(from_at, from_offset), (out_at, out_offset)] {
+        if let Some(at) = at {
+            task.mm.write(place.0, &i64::try_from(at.saturating_add(copied as u64)).unwrap_or(i64::MAX))?;
+        }
+    }
+    Ok(copied)
+}
+
+pub fn sys_flock(task: &mut CurrentTask, fd: Fd, op: FlockOp) -> SysResult<()> {
+    vfs::locks::flock(&*task.files.get(fd)?, op, task)
 }

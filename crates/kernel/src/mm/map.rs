@@ -76,7 +76,7 @@ impl CurrentTask {
         if len > GUEST_TOP || addr > GUEST_TOP - len {
             return Err(Errno::ENOMEM.into());
         }
-        if addr % PAGE_SIZE != 0 {
+        if !addr.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::EINVAL.into());
         }
         if addr < MMAP_MIN_ADDR {

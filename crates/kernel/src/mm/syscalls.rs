@@ -23,7 +23,7 @@ pub fn sys_mmap(
     fd: Fd,
     offset: u64,
 ) -> SysResult<UserAddr> {
-    if offset % PAGE_SIZE != 0 {
+    if !offset.is_multiple_of(PAGE_SIZE) {
         return Err(Errno::EINVAL.into());
     }
     let anonymous = flags.contains(MapFlags::ANONYMOUS);

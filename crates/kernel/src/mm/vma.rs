@@ -52,6 +52,7 @@ pub struct Vma {
 }
 
 impl Vma {
+    #[allow(clippy::len_without_is_empty, reason = "a mapping has a page at least")]
     pub fn len(&self) -> u64 {
         self.end - self.start
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use abi::{ChldCode, DefaultAction, Errno, SaFlags, SegvCode, SigSet, Sigaction, Siginfo, Signal};
+use abi::{ChldCode, DefaultAction, Errno, SaFlags, SigSet, Sigaction, Siginfo, Signal};
 
 use crate::signal::StopState;
 use crate::signal::send::{Target, send};
@@ -215,11 +215,6 @@ impl CurrentTask {
             self.task.pending.lock().add_bare(signal);
         }
         self.task.kick();
-    }
-
-    /// SIGSEGV at an address that the guest may not use.
-    pub(crate) fn force_segv(&mut self, addr: u64) {
-        self.force_signal(Siginfo::fault(Signal::SEGV, SegvCode::MAPERR.0, addr));
     }
 
     /// Sends SIGPIPE, SIGXFSZ and their like to the calling thread.

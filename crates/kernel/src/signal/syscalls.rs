@@ -33,7 +33,7 @@ pub fn sys_rt_sigaction(
     }
     let before = task.handlers.get(signal);
     if let Some(mut action) = action {
-        action.flags = action.flags & SaFlags::UAPI;
+        action.flags &= SaFlags::UAPI;
         action.mask = action.mask.difference(SigSet::UNBLOCKABLE);
         task.handlers.set(signal, action);
         if task.handlers.ignores(signal) {

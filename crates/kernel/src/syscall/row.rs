@@ -12,11 +12,14 @@ pub struct Row {
     pub name: &'static str,
     pub arguments: &'static [Argument],
     /// Decodes the registers and calls the handler. `None`: missing, `ENOSYS`.
-    pub call: Option<fn(&mut CurrentTask, &[u64; 6]) -> SysResult<Outcome>>,
+    pub call: Option<Call>,
     /// Prints one argument (by index).
     pub show: fn(usize, &[u64; 6], &mut Printer<'_>, Phase),
     pub support: Support,
 }
+
+/// Serves a call with these argument registers.
+pub type Call = fn(&mut CurrentTask, &[u64; 6]) -> SysResult<Outcome>;
 
 /// An argument of a row.
 #[derive(Clone, Copy, Debug)]

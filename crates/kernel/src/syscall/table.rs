@@ -31,7 +31,7 @@ const fn index(rows: &[Row]) -> [u16; 512] {
 syscalls! {
     0 read (fd: Fd, buf: OutBuf) = fs::rw::sys_read;
     1 write (fd: Fd, buf: InBuf) = fs::rw::sys_write;
-    3 close (fd: Fd) = fs::rw::sys_close;
+    3 close (fd: Fd) = fs::open::sys_close;
     9 mmap (addr: UserAddr, len: u64, prot: Prot, flags: MapFlags, fd: Fd, offset: u64) = mm::syscalls::sys_mmap, partial "no MAP_HUGETLB";
     10 mprotect (addr: UserAddr, len: u64, prot: Prot) = mm::syscalls::sys_mprotect;
     11 munmap (addr: UserAddr, len: u64) = mm::syscalls::sys_munmap;

@@ -1,0 +1,161 @@
+//! `fcntl`: a table of its own.
+
+use std::sync::Arc;
+
+use abi::{Errno, FOwnerEx, FOwnerType, FcntlCmd, FdFlags, Flock, OpenFlags, UserAddr};
+use sync::SysResult;
+use vfs::FileDescription;
+use vfs::locks::{self, LockKind, LockOwner, LockWait};
+
+use crate::resource::NOFILE;
+use crate::syscall::{Fd, Outcome, SyscallReturn};
+use crate::task::CurrentTask;
+
+/// The status flags that `F_SETFL` may change.
+const SETTABLE: OpenFlags = OpenFlags::APPEND
+    .union(OpenFlags::NONBLOCK)
+    .union(OpenFlags::ASYNC)
+    .union(OpenFlags::DIRECT)
+    .union(OpenFlags::NOATIME);
+
+pub fn sys_fcntl(task: &mut CurrentTask, fd: Fd, cmd: FcntlCmd, argument: u64) -> SysResult<Outcome> {
+    let entry = task.files.table.entry(fd.0)?;
+    let file = entry.file;
+    let allowed_with_path = matches!(
+        cmd,
+        FcntlCmd::DUPFD | FcntlCmd::DUPFD_CLOEXEC | FcntlCmd::GETFD | FcntlCmd::SETFD | FcntlCmd::GETFL
+            | FcntlCmd::DUPFD_QUERY | FcntlCmd::CREATED_QUERY
+    );
+    if file.is_path_only() && !allowed_with_path {
+        return Err(Errno::EBADF.into());
+    }
+    let done = Ok(Outcome::Value(0));
+    match cmd {
+        FcntlCmd::DUPFD | FcntlCmd::DUPFD_CLOEXEC => {
+            let cloexec = cmd == FcntlCmd::DUPFD_CLOEXEC;
+            // The argument is an `unsigned int`, compared with the limit.
+            let from = argument & 0xffff_ffff;
+            let new = task.files.table.install_from(file, from, task.limit(NOFILE), cloexec)?;
+            Ok(new.outcome())
+        }
+        FcntlCmd::GETFD => Ok(u32::from(entry.cloexec).outcome()),
+        FcntlCmd::SETFD => {
+            task.files.table.set_cloexec(fd.0, argument & u64::from(FdFlags::CLOEXEC.bits()) != 0)?;
+            done
+        }
+        FcntlCmd::GETFL => Ok(file.flags().bits().outcome()),
+        FcntlCmd::SETFL => set_flags(task, &file, argument).and(done),
+        FcntlCmd::GETLK | FcntlCmd::OFD_GETLK => get_lock(task, &file, cmd, UserAddr(argument)).and(done),
+        FcntlCmd::SETLK | FcntlCmd::SETLKW | FcntlCmd::OFD_SETLK | FcntlCmd::OFD_SETLKW => {
+            set_lock(task, &file, cmd, UserAddr(argument)).and(done)
+        }
+        FcntlCmd::GETOWN => Ok(file.state.owner().outcome()),
+        FcntlCmd::SETOWN => set_owner(task, &file, argument).and(done),
+        FcntlCmd::GETOWN_EX => get_owner_ex(task, &file, UserAddr(argument)).and(done),
+        FcntlCmd::SETOWN_EX => set_owner_ex(task, &file, UserAddr(argument)).and(done),
+        FcntlCmd::GETSIG => Ok(file.state.signal().outcome()),
+        FcntlCmd::SETSIG => {
+            let signal = i32::try_from(argument).ok().filter(|signal| (0..=64).contains(signal));
+            file.state.set_signal(signal.ok_or(Errno::EINVAL)?);
+            done
+        }
+        FcntlCmd::DUPFD_QUERY => {
+            let number = i32::try_from(argument & 0xffff_ffff).unwrap_or(-1);
+            let other = task.files.table.get_any(number)?;
+            Ok(u32::from(Arc::ptr_eq(&file, &other)).outcome())
+        }
+        FcntlCmd::SETLEASE => Err(Errno::EAGAIN.into()),
+        FcntlCmd::GETLEASE => Ok(i32::from(abi::LockType::UNLCK.0).outcome()),
+        // What only some files have: pipes their size, memory files their seals.
+        _ => file.ops.fcntl(&file, task, cmd, argument).map(SyscallReturn::outcome),
+    }
+}
+
+fn set_flags(task: &CurrentTask, file: &Arc<FileDescription>, argument: u64) -> SysResult<()> {
+    let new = OpenFlags::from_bits_retain(u32::try_from(argument & 0xffff_ffff).unwrap_or(0)) & SETTABLE;
+    let old = file.flags() & SETTABLE;
+    if new.contains(OpenFlags::NOATIME) && !old.contains(OpenFlags::NOATIME) {
+        let attributes = file.attributes()?;
+        if !vfs::is_owner(&attributes, &task.cred) {
+            return Err(Errno::EPERM.into());
+        }
+    }
+    file.set_flags(SETTABLE, new);
+    file.ops.flags_changed(file, old ^ new)
+}
+
+fn owner_of(task: &CurrentTask, cmd: FcntlCmd, flock: &Flock) -> SysResult<LockOwner> {
+    match cmd {
+        FcntlCmd::GETLK | FcntlCmd::SETLK | FcntlCmd::SETLKW => {
+            Ok(LockOwner::Process { id: task.files_owner(), pid: task.pid() })
+        }
+        // Of an open file's own locks `l_pid` must be zero.
+        _ if flock.pid != 0 => Err(Errno::EINVAL.into()),
+        _ => Ok(LockOwner::Description),
+    }
+}
+
+fn get_lock(task: &CurrentTask, file: &FileDescription, cmd: FcntlCmd, at: UserAddr) -> SysResult<()> {
+    let flock: Flock = task.mm.read(at)?;
+    let owner = owner_of(task, cmd, &flock)?;
+    let kind = LockKind::decode(flock.lock_type)?.ok_or(Errno::EINVAL)?;
+    let range = locks::range_of(file, &flock)?;
+    let found = locks::get_record(file, owner, kind, range, flock)?;
+    task.mm.write(at, &found)
+}
+
+fn set_lock(task: &CurrentTask, file: &FileDescription, cmd: FcntlCmd, at: UserAddr) -> SysResult<()> {
+    let flock: Flock = task.mm.read(at)?;
+    let owner = owner_of(task, cmd, &flock)?;
+    let range = locks::range_of(file, &flock)?;
+    let kind = LockKind::decode(flock.lock_type)?;
+    match kind {
+        Some(LockKind::Shared) if !file.is_readable() => return Err(Errno::EBADF.into()),
+        Some(LockKind::Exclusive) if !file.is_writable() => return Err(Errno::EBADF.into()),
+        _ => {}
+    }
+    let wait = match cmd {
+        FcntlCmd::SETLKW | FcntlCmd::OFD_SETLKW => LockWait::Yes(&task.kernel().lock_waits),
+        _ => LockWait::No,
+    };
+    locks::set_record(file, owner, kind, range, wait, task)
+}
+
+/// Whether a pid, or the negated number of a group, is anybody's.
+fn check_owner(task: &CurrentTask, owner: i32) -> SysResult<()> {
+    let tasks = task.kernel().tasks.lock();
+    let known = match owner {
+        0 => true,
+        pid @ 1.. => tasks.tasks.contains_key(&pid) || tasks.groups.contains_key(&pid),
+        group => group.checked_neg().is_some_and(|pgid| tasks.process_group(pgid).next().is_some()),
+    };
+    if known { Ok(()) } else { Err(Errno::ESRCH.into()) }
+}
+
+fn set_owner(task: &CurrentTask, file: &FileDescription, argument: u64) -> SysResult<()> {
+    let owner = u32::try_from(argument & 0xffff_ffff).unwrap_or(0).cast_signed();
+    if owner == i32::MIN {
+        return Err(Errno::EINVAL.into());
+    }
+    check_owner(task, owner)?;
+    file.state.set_owner(owner);
+    Ok(())
+}
+
+fn get_owner_ex(task: &CurrentTask, file: &FileDescription, at: UserAddr) -> SysResult<()> {
+    let owner = file.state.owner();
+    let kind = if owner < 0 { FOwnerType::PGRP } else { FOwnerType::PID };
+    task.mm.write(at, &FOwnerEx { owner_type: kind, pid: owner.abs() })
+}
+
+fn set_owner_ex(task: &CurrentTask, file: &FileDescription, at: UserAddr) -> SysResult<()> {
+    let given: FOwnerEx = task.mm.read(at)?;
+    let owner = match given.owner_type {
+        FOwnerType::TID | FOwnerType::PID => given.pid,
+        FOwnerType::PGRP => given.pid.checked_neg().ok_or(Errno::EINVAL)?,
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    check_owner(task, owner)?;
+    file.state.set_owner(owner);
+    Ok(())
+}
