@@ -23,8 +23,13 @@ pub fn sys_fcntl(task: &mut CurrentTask, fd: Fd, cmd: FcntlCmd, argument: u64) -
     let file = entry.file;
     let allowed_with_path = matches!(
         cmd,
-        FcntlCmd::DUPFD | FcntlCmd::DUPFD_CLOEXEC | FcntlCmd::GETFD | FcntlCmd::SETFD | FcntlCmd::GETFL
-            | FcntlCmd::DUPFD_QUERY | FcntlCmd::CREATED_QUERY
+        FcntlCmd::DUPFD
+            | FcntlCmd::DUPFD_CLOEXEC
+            | FcntlCmd::GETFD
+            | FcntlCmd::SETFD
+            | FcntlCmd::GETFL
+            | FcntlCmd::DUPFD_QUERY
+            | FcntlCmd::CREATED_QUERY
     );
     if file.is_path_only() && !allowed_with_path {
         return Err(Errno::EBADF.into());

@@ -1,6 +1,6 @@
 //! Changing names and attributes: links, removal, rename, modes, owners, times, sizes.
 
-use abi::{AtFlags, Errno, RenameFlags, Timespec, Timeval, UnlinkFlags, Utimbuf, UserAddr};
+use abi::{AtFlags, Errno, RenameFlags, Timespec, Timeval, UnlinkFlags, UserAddr, Utimbuf};
 use sync::SysResult;
 use vfs::ops::{self, TimesChange};
 use vfs::{RenameMode, SetTime};
@@ -153,7 +153,13 @@ fn set_time(time: Timespec) -> SysResult<Option<SetTime>> {
     }
 }
 
-fn change(task: &CurrentTask, dirfd: Fd, path: UserAddr, times: TimesChange, flags: AtFlags) -> SysResult<()> {
+fn change(
+    task: &CurrentTask,
+    dirfd: Fd,
+    path: UserAddr,
+    times: TimesChange,
+    flags: AtFlags,
+) -> SysResult<()> {
     // A null path means the descriptor itself.
     if path.is_null() && dirfd != Fd::CWD {
         if !flags.is_empty() {

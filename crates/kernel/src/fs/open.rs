@@ -76,10 +76,16 @@ impl CurrentTask {
 pub fn sys_close(task: &mut CurrentTask, fd: Fd) -> SysResult<()> {
     let file = task.files.table.remove(fd.0)?;
     // A close that was interrupted has closed all the same.
-    file.descriptor_closed(task.files_owner(), task).map_err(|error| error.errno().unwrap_or(Errno::EINTR).into())
+    file.descriptor_closed(task.files_owner(), task)
+        .map_err(|error| error.errno().unwrap_or(Errno::EINTR).into())
 }
 
-pub fn sys_close_range(task: &mut CurrentTask, first: u32, last: u32, flags: CloseRangeFlags) -> SysResult<()> {
+pub fn sys_close_range(
+    task: &mut CurrentTask,
+    first: u32,
+    last: u32,
+    flags: CloseRangeFlags,
+) -> SysResult<()> {
     if flags.has_unknown() || first > last {
         return Err(Errno::EINVAL.into());
     }
@@ -143,7 +149,13 @@ pub fn sys_mknod(task: &mut CurrentTask, path: UserCStr, mode: Octal, dev: u64) 
     sys_mknodat(task, Fd::CWD, path, mode, dev)
 }
 
-pub fn sys_mknodat(task: &mut CurrentTask, dirfd: Fd, path: UserCStr, mode: Octal, dev: u64) -> SysResult<()> {
+pub fn sys_mknodat(
+    task: &mut CurrentTask,
+    dirfd: Fd,
+    path: UserCStr,
+    mode: Octal,
+    dev: u64,
+) -> SysResult<()> {
     let path = task.mm.read_path(path.0)?;
     // Device numbers come in 32 bits.
     ops::mknod(&task.fs_context(), dirfd.0, &path, FileMode::from_bits_retain(mode.0), dev & 0xffff_ffff)

@@ -45,7 +45,8 @@ pub fn read_io_vec(task: &CurrentTask, vec: IoVec) -> SysResult<SmallVec<[GuestR
     let mut ranges = SmallVec::new();
     let mut total = 0usize;
     for pair in raw.chunks_exact(16) {
-        let word = |at: usize| pair.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let word =
+            |at: usize| pair.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
         let (start, len) = (UserAddr(word(0)), word(8));
         if len > i64::MAX.cast_unsigned() {
             return Err(Errno::EINVAL.into());
@@ -201,7 +202,9 @@ pub fn sys_lseek(task: &mut CurrentTask, fd: Fd, at: i64, whence: Whence) -> Sys
 
 pub fn sys_fallocate(task: &mut CurrentTask, fd: Fd, mode: FallocFlags, at: i64, len: i64) -> SysResult<()> {
     let file = task.files.get(fd)?;
-    let (Ok(start), Ok(bytes)) = (u64::try_from(at), u64::try_from(len)) else { return Err(Errno::EINVAL.into()) };
+    let (Ok(start), Ok(bytes)) = (u64::try_from(at), u64::try_from(len)) else {
+        return Err(Errno::EINVAL.into());
+    };
     if bytes == 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -337,7 +340,8 @@ pub fn sys_copy_file_range(
         return Err(Errno::EINVAL.into());
     }
     let offset = |at: Option<u64>| at.map_or(CopyOffset::File, CopyOffset::At);
-    let copied = rw::copy_range(&target, offset(out_at), &source, offset(from_at), count.min(MAX_RW_COUNT), task)?;
+    let copied =
+        rw::copy_range(&target, offset(out_at), &source, offset(from_at), count.min(MAX_RW_COUNT), task)?;
     for (at, place) in [(from_at, from_offset), (out_at, out_offset)] {
         if let Some(at) = at {
             task.mm.write(place.0, &i64::try_from(at.saturating_add(copied as u64)).unwrap_or(i64::MAX))?;

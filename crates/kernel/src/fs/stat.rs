@@ -2,8 +2,8 @@
 //! directory.
 
 use abi::{
-    AccessFlags, AtFlags, Dirent, Dirent64, DirentType, Errno, FileType, FsMagic, Statfs, Statx, StatxAttributes,
-    StatxMask, StatxTimestamp, Timespec,
+    AccessFlags, AtFlags, Dirent, Dirent64, DirentType, Errno, FileType, FsMagic, Statfs, Statx,
+    StatxAttributes, StatxMask, StatxTimestamp, Timespec,
 };
 use sync::SysResult;
 use vfs::ops::{self, Stat};
@@ -258,7 +258,8 @@ impl DirSink for Entries {
         let end = self.bytes.len() + usize::from(reclen);
         match self.format {
             Format::Dirent64 => {
-                let head = Dirent64 { ino, off: signed(next), reclen, kind: DirentType(file_type.dirent_type()) };
+                let head =
+                    Dirent64 { ino, off: signed(next), reclen, kind: DirentType(file_type.dirent_type()) };
                 self.bytes.extend(head.as_bytes());
                 self.bytes.extend(name);
                 self.bytes.resize(end, 0);
