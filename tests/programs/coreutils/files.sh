@@ -13,4 +13,4 @@ dd if=/dev/zero of=z bs=1k count=10 seek=5 conv=notrunc 2>&1 | head -n 2; stat -
 install -m 711 h inst; stat -c %a inst; install -d i/j/k; ls -d i/j/k; mktemp -u tXXXX | wc -c; t=$(mktemp -p .); stat -c '%a %s' "$t"; rm "$t"; mkfifo -m 600 p; stat -c '%F %a' p; mknod p2 p; stat -c %F p2
 unlink link; stat -c %h f; rm -v hard; rm -rf a3; rm -i h < /dev/null; rm nosuch 2>&1; rm -d i/j/k; rm a 2>&1; shred -u inst; ls inst 2>&1; rm -rfv i | sort; sync f; pathchk -p abc; echo $?
 basename /usr/lib/x.so .so; dirname /usr/lib/x.so; pwd | sed 's|.*/||'; df --output=target / ; df . > /dev/null; echo $?; test -r f; echo $?; [ -s f ] && [ ! -s nosuch ]; echo $?; [ z -nt f ]; echo $?
-chown nosuchuser f 2>&1; chgrp "$(id -g)" f; chown "$(id -u):$(id -g)" f; echo $?; ls --color=always -d a | od -c | head -n 2; link f newlink; stat -c %h f; cp --preserve=all f pres; stat -c %X,%Y pres
+chown nosuchuser f 2>&1; chgrp "$(id -g)" f; chown "$(id -u):$(id -g)" f; echo $?; ls --color=always -d a | od -c | head -n 2; link f newlink; stat -c %h f; cp --preserve=all f pres; [ "$(stat -c %y f)" = "$(stat -c %y pres)" ] && echo preserved

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use super::Plan;
 use super::expect::Expectations;
-use super::process::{Ended, Job, Outcome, User};
+use super::process::{Ended, Job, Outcome, User, copy_program};
 
 /// One guest test program.
 pub(crate) struct Program {
@@ -170,7 +170,7 @@ fn one(
     let run = |platform: Option<&str>| -> Result<Outcome> {
         let dir = plan.fresh_directory(user)?;
         let binary = dir.path().join("program");
-        std::fs::copy(&program.binary, &binary).context("copying the program")?;
+        copy_program(&program.binary, &binary, user)?;
         let mut argv = platform.map_or_else(Vec::new, |platform| plan.umlaut(platform));
         argv.push(binary.into());
         let (dir_path, timeout) = (dir.path().to_owned(), program.timeout * plan.patience);

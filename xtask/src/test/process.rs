@@ -4,11 +4,13 @@
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
@@ -20,6 +22,24 @@ const KEPT: usize = 4 << 20;
 
 /// The uid and gid that stand for "an unprivileged user": `nobody`.
 pub(crate) const NOBODY: u32 = 65534;
+
+/// Held while a program starts and while one is copied: a child that another thread is just starting would inherit the
+/// copy's descriptor for writing until its own exec, and running the copy would give ETXTBSY.
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// Copies a program to where it will be run, for all to read and execute, and for `user` to own.
+///
+/// # Errors
+/// If it cannot be copied.
+pub(crate) fn copy_program(from: &Path, to: &Path, user: User) -> Result<()> {
+    let _no_starts = STARTING.lock();
+    std::fs::copy(from, to).with_context(|| format!("copying {}", from.display()))?;
+    std::fs::set_permissions(to, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    if user == User::Nobody {
+        std::os::unix::fs::chown(to, Some(NOBODY), Some(NOBODY))?;
+    }
+    Ok(())
+}
 
 /// Who runs a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,7 +116,11 @@ impl Job {
     /// Runs the program to its end or its time limit. Never fails: what went wrong is in [`Outcome::ended`].
     pub(crate) fn run(&self) -> Outcome {
         let mut command = self.command();
-        match command.spawn() {
+        let spawned = {
+            let _no_copies = STARTING.lock();
+            command.spawn()
+        };
+        match spawned {
             Ok(child) => self.attend(child),
             Err(error) => Outcome {
                 ended: Ended::NotStarted(format!("{}: {error}", self.argv[0].to_string_lossy())),
@@ -115,8 +139,8 @@ impl Job {
         argv.extend(self.argv.iter().cloned());
         let mut command = Command::new(&argv[0]);
         command.args(&argv[1..]).current_dir(&self.dir).env_clear();
-        // HOME is outside of the working directory: umlaut hides a working directory that is HOME or holds it.
-        let home = "/home";
+        // No home: nothing that a program keeps there shall pass from one run to the next.
+        let home = "/nonexistent";
         let user = if self.user == User::Root { "root" } else { "nobody" };
         command.envs([("PATH", PATH), ("HOME", home), ("USER", user), ("LANG", "C.UTF-8"), ("TZ", "UTC0")]);
         command.env("TERM", "xterm").envs(self.env.iter().cloned()).process_group(0);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::expect::Expectations;
-use super::process::{Ended, Job, NOBODY, Outcome, User};
+use super::process::{Ended, Job, NOBODY, Outcome, User, copy_program};
 use super::{Plan, open_to_all, setup};
 
 /// One test script.
@@ -135,7 +135,8 @@ fn one(
     let title = |where_: &str| format!("{where_} {} programs/{}", user.word(), script.name);
     let native = if script.is("check") { None } else { Some(once(plan, script, user, place.path(), None)?) };
     if let Some(native) = &native {
-        if matches!(native.ended, Ended::TimedOut(_) | Ended::NotStarted(_) | Ended::Signal(_)) {
+        let gave_up = String::from_utf8_lossy(&native.stdout).lines().any(|line| line.starts_with("FAILED:"));
+        if gave_up || matches!(native.ended, Ended::TimedOut(_) | Ended::NotStarted(_) | Ended::Signal(_)) {
             plan.report.failed(title("native"), native.text());
             return Ok(());
         }
@@ -176,15 +177,12 @@ fn once(plan: &Plan, script: &Script, user: User, place: &Path, platform: Option
         std::fs::remove_dir_all(&work).context("removing the last run's directory")?;
     }
     std::fs::create_dir(&work)?;
-    let file = script.path.file_name().context("a script has a name")?;
-    let copy = work.join(file);
-    std::fs::copy(&script.path, &copy)?;
-    for path in [&work, &copy] {
-        open_to_all(path)?;
-        if user == User::Nobody {
-            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY))?;
-        }
+    open_to_all(&work)?;
+    if user == User::Nobody {
+        std::os::unix::fs::chown(&work, Some(NOBODY), Some(NOBODY))?;
     }
+    let file = script.path.file_name().context("a script has a name")?;
+    copy_program(&script.path, &work.join(file), user)?;
     let outside = script.is("outside");
     let umlaut = platform.map_or_else(Vec::new, |platform| plan.umlaut(platform));
     let run = umlaut.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");

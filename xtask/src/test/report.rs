@@ -125,7 +125,11 @@ fn shorten(output: &str) -> String {
         if text.len() < line.len() {
             text.push('…');
         }
-        format!("    {}\n", text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'"))
+        let shown: String = text
+            .chars()
+            .map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.into() })
+            .collect();
+        format!("    {shown}\n")
     };
     if lines.len() <= SHOWN {
         return lines.iter().map(cut).collect();
