@@ -20,11 +20,13 @@ const ENTRIES: usize = 32 * 1024;
 pub(crate) struct HostDir {
     dir: Arc<OwnedFd>,
     inode: Arc<Inode>,
+    /// Regular files may stand for special ones.
+    has_special: bool,
 }
 
 impl HostDir {
-    pub(crate) fn new(dir: Arc<OwnedFd>, inode: Arc<Inode>) -> HostDir {
-        HostDir { dir, inode }
+    pub(crate) fn new(dir: Arc<OwnedFd>, inode: Arc<Inode>, has_special: bool) -> HostDir {
+        HostDir { dir, inode, has_special }
     }
 
     fn node(&self) -> SysResult<&HostNode> {
@@ -42,6 +44,11 @@ impl HostDir {
             b".." => return Ok(Some((entry.ino(), FileType::DIR))),
             _ if node.hides(name) => return Ok(None),
             _ => {}
+        }
+        if self.has_special && matches!(host_type, FileType::REG) {
+            // What cannot be found out is left to the one who looks it up.
+            let found = vfs::InodeOps::lookup(node, &self.inode, name);
+            return Ok(Some((entry.ino(), found.map_or(FileType(0), |inode| inode.file_type))));
         }
         if !node.fs.options.world_readable_only {
             return Ok(Some((entry.ino(), host_type)));

@@ -92,6 +92,7 @@ impl HostFile {
     ) -> SysResult<usize> {
         let wanted = from.left().min(MAX_RW_COUNT);
         let total = self.within_limit(file, caller, at, wanted)?;
+        self.node()?.before_write(&self.inode, caller)?;
         with_buffer(total.min(CHUNK), |buffer| {
             let mut done = 0;
             loop {
@@ -219,6 +220,7 @@ impl FileOps for HostFile {
             caller.file_too_big();
             return Err(Errno::EFBIG.into());
         }
+        self.node()?.before_write(&self.inode, caller)?;
         retry(|| rustix::fs::ftruncate(&self.file, size)).map_err(errno)
     }
 
@@ -236,6 +238,7 @@ impl FileOps for HostFile {
             caller.file_too_big();
             return Err(Errno::EFBIG.into());
         }
+        self.node()?.before_write(&self.inode, caller)?;
         retry(|| rustix::fs::fallocate(&self.file, mode, offset, len)).map_err(errno)
     }
 

@@ -20,7 +20,7 @@ use crate::descriptors::{Descriptors, DirFd};
 use crate::error::{errno, retry};
 use crate::node::HostNode;
 use crate::stat::{FileId, HostStat};
-use crate::{HostFsOptions, Submounts, View};
+use crate::{HostFsOptions, Records, Submounts, View};
 
 /// A host directory, served as a file system.
 pub struct HostFs {
@@ -132,9 +132,26 @@ impl HostFs {
         }
     }
 
+    pub(crate) fn keeps_records(&self) -> bool {
+        self.options.records != Records::None
+    }
+
+    /// The owner that files made by this process show.
+    pub(crate) fn own_ids(&self) -> (u32, u32) {
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        self.options.owners.shown(uid, gid)
+    }
+
     /// Whether a file may be shown at all, by its permissions.
     pub(crate) fn may_show(&self, stat: &HostStat) -> bool {
         !self.options.world_readable_only || stat.is_for_all()
+    }
+
+    pub(crate) fn root_inode(&self) -> Arc<Inode> {
+        let view = self.options.view.clone();
+        self.inode(self.root_fd.id, false, FileType::DIR, || {
+            Box::new(HostNode::new(self.me(), self.root_fd.id, view))
+        })
     }
 
     /// The inode of what was found as `name` in `dir`.
@@ -273,10 +290,7 @@ impl FileSystem for HostFs {
     }
 
     fn root(&self) -> Arc<Inode> {
-        let view = self.options.view.clone();
-        self.inode(self.root_fd.id, false, FileType::DIR, || {
-            Box::new(HostNode::new(self.me(), self.root_fd.id, view))
-        })
+        self.root_inode()
     }
 
     fn stat(&self) -> SysResult<FsStat> {

@@ -33,7 +33,9 @@
 
 mod blocked;
 mod buffer;
+mod change;
 pub mod check;
+mod create;
 mod descriptors;
 mod dir;
 mod error;
@@ -42,9 +44,12 @@ mod fs;
 mod node;
 mod ops;
 mod options;
+mod record;
+mod side;
 mod stat;
 mod view;
+mod xattr;
 
 pub use fs::{HostFs, OpenError};
-pub use options::{HostFsOptions, OwnerMap, Submounts};
+pub use options::{HostFsOptions, OwnerMap, Records, Submounts};
 pub use view::{View, glob};

@@ -3,15 +3,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+use abi::FileMode;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use smallvec::SmallVec;
-use sync::order::Leaf;
+use sync::order::{FileSystem as FileSystemLevel, Inode as InodeLevel, Leaf};
 use sync::{Mutex, SysResult};
 use vfs::{Attributes, Inode};
 
 use crate::descriptors::DirFd;
 use crate::error::{moved, stale};
+use crate::record::Record;
+use crate::side::Side;
 use crate::stat::{FileId, HostStat};
 use crate::{HostFs, View};
 
@@ -27,6 +30,13 @@ pub(crate) struct HostNode {
     state: Mutex<Leaf, State>,
     /// The directory descriptor was used since the cache last asked.
     used: AtomicBool,
+    /// Its mode was last seen to have set-id bits.
+    set_id: AtomicBool,
+    /// Held over a change of owner or mode, which reads, decides and writes.
+    pub(crate) changes: Mutex<InodeLevel, ()>,
+    /// For directories: what their side file says, once it was read. The lock is held over host calls on that file,
+    /// since they are one step with what is kept here.
+    pub(crate) side: Mutex<FileSystemLevel, Option<Box<Side>>>,
 }
 
 #[derive(Default)]
@@ -41,6 +51,17 @@ struct State {
     sweep_at: usize,
     /// Held for a file that never had a name (`O_TMPFILE`).
     pinned: Option<Arc<OwnedFd>>,
+    /// The record, as it was when the file had last changed then.
+    record: Option<((i64, u32), Option<Record>)>,
+    /// Counts changes of the record, so that one read before a change is not kept after it.
+    generation: u64,
+}
+
+/// What is known of a record.
+pub(crate) enum Cached {
+    Record(Option<Record>),
+    /// Nothing; what is read now goes with this generation.
+    Unknown(u64),
 }
 
 /// A name in a directory.
@@ -69,10 +90,19 @@ impl AsFd for Handle {
 
 impl HostNode {
     pub(crate) fn new(fs: Arc<HostFs>, id: FileId, view: Option<Arc<View>>) -> HostNode {
-        HostNode { fs, id, view, state: Mutex::default(), used: AtomicBool::new(false) }
+        HostNode {
+            fs,
+            id,
+            view,
+            state: Mutex::default(),
+            used: AtomicBool::new(false),
+            set_id: AtomicBool::new(false),
+            changes: Mutex::default(),
+            side: Mutex::default(),
+        }
     }
 
-    fn is_root(&self) -> bool {
+    pub(crate) fn is_root(&self) -> bool {
         self.id == self.fs.root_fd.id
     }
 
@@ -116,6 +146,55 @@ impl HostNode {
     /// Keeps `file` open for as long as the inode lives: it has no name.
     pub(crate) fn pin(&self, file: Arc<OwnedFd>) {
         self.state.lock().pinned = Some(file);
+    }
+
+    /// Lets go of it: it has a name now.
+    pub(crate) fn unpin(&self) {
+        let pinned = self.state.lock().pinned.take();
+        drop(pinned);
+    }
+
+    /// The record, if it was read when the file had last changed as it has now.
+    pub(crate) fn cached_record(&self, changed: (i64, u32)) -> Cached {
+        let state = self.state.lock();
+        match state.record {
+            Some((when, record)) if when == changed => Cached::Record(record),
+            _ => Cached::Unknown(state.generation),
+        }
+    }
+
+    /// Keeps a record that was read, unless it changed meanwhile.
+    pub(crate) fn cache_read_record(&self, changed: (i64, u32), record: Option<Record>, generation: u64) {
+        let mut state = self.state.lock();
+        if state.generation == generation {
+            state.record = Some((changed, record));
+            self.note_set_id(record);
+        }
+    }
+
+    /// Keeps a record that was written.
+    pub(crate) fn cache_record(&self, changed: (i64, u32), record: Option<Record>) {
+        let mut state = self.state.lock();
+        state.generation += 1;
+        state.record = Some((changed, record));
+        self.note_set_id(record);
+    }
+
+    fn note_set_id(&self, record: Option<Record>) {
+        if let Some(record) = record {
+            self.set_id.store(has_set_id(record.mode), Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the record is about to change.
+    pub(crate) fn record_changes(&self) {
+        let mut state = self.state.lock();
+        state.generation += 1;
+        state.record = None;
+    }
+
+    pub(crate) fn has_set_id(&self) -> bool {
+        self.set_id.load(Ordering::Relaxed)
     }
 
     /// Notes an open file of this inode.
@@ -244,11 +323,19 @@ impl HostNode {
     }
 
     /// The guest's attributes for what the host says.
-    pub(crate) fn shown(&self, _this: &Arc<Inode>, stat: &HostStat) -> SysResult<Attributes> {
+    pub(crate) fn shown(&self, this: &Arc<Inode>, stat: &HostStat) -> SysResult<Attributes> {
         let mut shown = stat.attributes(self.fs.shown_dev(stat.id.dev));
         (shown.uid, shown.gid) = self.fs.options.owners.shown(shown.uid, shown.gid);
+        if let Some(record) = self.record(this, stat)? {
+            record.apply(stat, &mut shown);
+        }
+        self.set_id.store(has_set_id(shown.mode), Ordering::Relaxed);
         Ok(shown)
     }
+}
+
+fn has_set_id(mode: FileMode) -> bool {
+    mode.intersects(FileMode::SUID | FileMode::SGID)
 }
 
 impl Drop for HostNode {

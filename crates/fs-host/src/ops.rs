@@ -4,22 +4,27 @@ use std::any::Any;
 use std::sync::Arc;
 
 use abi::{Errno, FileMode, FileType, OpenFlags};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use sync::SysResult;
-use vfs::{Attributes, Caller, FileOps, Inode, InodeOps, OpenHow};
+use vfs::{
+    AttributeChange, Attributes, Caller, FileOps, Inode, InodeOps, NewNode, OpenHow, RenameMode, XattrMode,
+};
 
+use crate::View;
 use crate::blocked::Blocked;
 use crate::descriptors::DirFd;
 use crate::dir::HostDir;
 use crate::error::{component, errno, moved, stale};
 use crate::file::HostFile;
-use crate::node::HostNode;
+use crate::node::{Cached, Handle, HostNode};
+use crate::side::HIDDEN;
 use crate::stat::HostStat;
 
 impl HostNode {
     /// Whether guests may not see this name in this directory.
     pub(crate) fn hides(&self, name: &[u8]) -> bool {
-        self.view.as_ref().is_some_and(|view| !view.shows(name))
+        (self.fs.keeps_records() && name.starts_with(HIDDEN))
+            || self.view.as_ref().is_some_and(|view| !view.shows(name))
     }
 
     /// The inode of what `stat` says `name` is.
@@ -38,7 +43,32 @@ impl HostNode {
         if !self.fs.may_show(stat) {
             return Err(Errno::ENOENT.into());
         }
-        Ok(self.fs.intern(this, name, stat, stat.file_type(), view))
+        self.intern_found(this, dir, name, stat, view)
+    }
+
+    /// The inode of a file that is to be shown. An empty regular file may stand for a special one.
+    fn intern_found(
+        &self,
+        this: &Arc<Inode>,
+        dir: &DirFd,
+        name: &[u8],
+        stat: &HostStat,
+        view: Option<Arc<View>>,
+    ) -> SysResult<Arc<Inode>> {
+        let may_be_special = self.fs.keeps_records() && stat.file_type() == FileType::REG && stat.size() == 0;
+        if !may_be_special {
+            return Ok(self.fs.intern(this, name, stat, stat.file_type(), view));
+        }
+        if let Some(known) = self.fs.known(stat.id)
+            && let Some(node) = known.downcast::<HostNode>()
+            && matches!(node.cached_record(stat.changed()), Cached::Record(_))
+        {
+            node.add_place(this, name, false);
+            return Ok(known);
+        }
+        let record = self.record_at(this, dir, name, stat)?;
+        let file_type = record.and_then(|record| record.special_type(stat)).unwrap_or(FileType::REG);
+        Ok(self.fs.intern(this, name, stat, file_type, view))
     }
 
     /// Whether `name` still is `child`.
@@ -71,23 +101,22 @@ impl HostNode {
             return Err(stale());
         }
         let passed = flags.bits() & HOST_OPEN_FLAGS;
-        let file = match self.fs.reopen(&handle, OFlags::from_bits_retain(passed)) {
+        let file = match self.reopen(this, &handle, OFlags::from_bits_retain(passed)) {
             // O_NOATIME is the owner's; the guest's idea of the owner is not the host's.
-            Err(rustix::io::Errno::PERM) if flags.contains(OpenFlags::NOATIME) => {
-                self.fs.reopen(&handle, OFlags::from_bits_retain(passed) - OFlags::NOATIME)
+            Err(error) if flags.contains(OpenFlags::NOATIME) && error.errno() == Some(Errno::EPERM) => {
+                self.reopen(this, &handle, OFlags::from_bits_retain(passed) - OFlags::NOATIME)
             }
             other => other,
         };
-        let file = Arc::new(file.map_err(errno)?);
+        let file = Arc::new(file?);
         self.note_open(&file);
         Ok(Box::new(HostFile::new(file, this.clone())))
     }
 
     fn open_dir(&self, this: &Arc<Inode>) -> SysResult<Box<dyn FileOps>> {
         let dir = self.dir_fd(this)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = self.fs.with_descriptors(|| rustix::fs::openat(&dir.fd, ".", flags, Mode::empty()));
-        let file = file.map_err(errno)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let file = self.reopen(this, &Handle::Dir(dir), flags)?;
         if self.fs.options.world_readable_only {
             // Being for all, for a directory, was: everybody may pass through it.
             let mode = HostStat::of(&file).map_err(errno)?.mode();
@@ -95,7 +124,10 @@ impl HostNode {
                 return Err(Errno::EACCES.into());
             }
         }
-        Ok(Box::new(HostDir::new(Arc::new(file), this.clone())))
+        let has_special = self.may_have_special(this, &file)?;
+        let file = Arc::new(file);
+        self.note_open(&file);
+        Ok(Box::new(HostDir::new(file, this.clone(), has_special)))
     }
 }
 
@@ -137,6 +169,57 @@ impl InodeOps for HostNode {
 
     fn revalidate(&self, this: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> bool {
         self.is_still(this, name, child).unwrap_or(false)
+    }
+
+    fn set_attributes(&self, this: &Arc<Inode>, change: &AttributeChange) -> SysResult<()> {
+        self.change(this, change)
+    }
+
+    fn create(&self, this: &Arc<Inode>, name: &[u8], node: &NewNode<'_>) -> SysResult<Arc<Inode>> {
+        self.make(this, name, node)
+    }
+
+    fn create_unnamed(&self, this: &Arc<Inode>, node: &NewNode<'_>) -> SysResult<Arc<Inode>> {
+        self.make_unnamed(this, node)
+    }
+
+    fn link(&self, this: &Arc<Inode>, name: &[u8], target: &Arc<Inode>) -> SysResult<()> {
+        self.add_link(this, name, target)
+    }
+
+    fn unlink(&self, this: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> SysResult<()> {
+        self.remove(this, name, child)
+    }
+
+    fn rmdir(&self, this: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> SysResult<()> {
+        self.remove(this, name, child)
+    }
+
+    fn rename(
+        &self,
+        this: &Arc<Inode>,
+        name: &[u8],
+        to_dir: &Arc<Inode>,
+        to_name: &[u8],
+        mode: RenameMode,
+    ) -> SysResult<()> {
+        self.move_name(this, name, to_dir, to_name, mode)
+    }
+
+    fn get_xattr(&self, this: &Arc<Inode>, name: &[u8]) -> SysResult<Vec<u8>> {
+        self.xattr(this, name)
+    }
+
+    fn set_xattr(&self, this: &Arc<Inode>, name: &[u8], value: &[u8], mode: XattrMode) -> SysResult<()> {
+        self.put_xattr(this, name, value, mode)
+    }
+
+    fn remove_xattr(&self, this: &Arc<Inode>, name: &[u8]) -> SysResult<()> {
+        self.drop_xattr(this, name)
+    }
+
+    fn list_xattrs(&self, this: &Arc<Inode>) -> SysResult<Vec<Vec<u8>>> {
+        self.xattrs(this)
     }
 
     fn read_link(&self, this: &Arc<Inode>) -> SysResult<Vec<u8>> {

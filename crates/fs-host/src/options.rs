@@ -15,10 +15,8 @@ pub struct HostFsOptions {
     pub submounts: Submounts,
     /// Whose the files are.
     pub owners: OwnerMap,
-    /// Whether owners, modes and device numbers that the host's files cannot carry are kept in `user.umlaut.*`
-    /// attributes, and read from there: for roots that a guest administers. Costs one more host call for files
-    /// seen for the first time.
-    pub records: bool,
+    /// Whether and where owners, modes and device numbers are kept that the host's files cannot carry.
+    pub records: Records,
     /// Show only what everybody on the host can read.
     pub world_readable_only: bool,
     /// What of the tree is shown; `None`: all.
@@ -33,11 +31,24 @@ impl HostFsOptions {
             named: true,
             submounts: Submounts::Hidden,
             owners,
-            records: true,
+            records: Records::Attributes,
             world_readable_only: false,
             view: None,
         }
     }
+}
+
+/// Where [records](crate) are kept and read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// Nowhere: files show as the host has them. In a writable root, changing an owner then fails with `EPERM`, set-id
+    /// and sticky bits are dropped, and special files cannot be made.
+    None,
+    /// In `user.umlaut.*` attributes; where a file cannot have any, in its directory's side file. For roots that a guest
+    /// administers; costs a few host calls for files seen for the first time.
+    Attributes,
+    /// In side files only: what file systems without extended attributes do anyway.
+    SideFiles,
 }
 
 /// What is shown of mounts below the root.

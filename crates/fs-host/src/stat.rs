@@ -51,10 +51,6 @@ impl HostStat {
         self.mode().file_type()
     }
 
-    pub(crate) fn nlink(&self) -> u32 {
-        self.statx.stx_nlink
-    }
-
     pub(crate) fn size(&self) -> u64 {
         self.statx.stx_size
     }

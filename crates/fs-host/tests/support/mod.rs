@@ -13,7 +13,7 @@ use vfs::{
 };
 
 pub(crate) struct TestCaller {
-    waiter: Waiter,
+    pub(crate) waiter: Waiter,
     pub(crate) cred: Cred,
     pub(crate) file_size_limit: u64,
     pub(crate) too_big: AtomicBool,
