@@ -43,7 +43,8 @@ pub trait Platform: Send + Sync {
 
 /// A guest thread that nobody drives yet; it runs nothing until bound.
 pub trait NewContext: Send {
-    /// Takes it over, on the kernel thread that will drive it for all its life.
+    /// Takes it over, on the kernel thread that will drive it for all its life. If its process has died
+    /// meanwhile, that is no error: the context's runs report it.
     fn bind(self: Box<Self>) -> Result<Box<dyn Context>, PlatformError>;
 }
 

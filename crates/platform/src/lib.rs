@@ -5,11 +5,19 @@
 //! drives yet, [`Context`] the thread as its own kernel thread drives it. Nothing of the kernel (tasks,
 //! files, errno policy) is below this line, and nothing of ptrace or seccomp above it.
 //!
-//! Neighbours: `kernel` uses these traits; `ptrace` implements them; `mock` is for unit tests.
+//! Neighbours: `kernel` uses these traits; `ptrace` implements them. With the feature `testing`: `mock`, a
+//! deterministic platform for unit tests; `conformance`, what every platform must pass; `code`, the guest
+//! code of both.
 #![forbid(unsafe_code)]
 
 mod call;
+#[cfg(feature = "testing")]
+pub mod code;
+#[cfg(feature = "testing")]
+pub mod conformance;
 mod context;
+#[cfg(feature = "testing")]
+pub mod mock;
 mod registers;
 mod space;
 mod trap;

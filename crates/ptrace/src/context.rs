@@ -87,29 +87,18 @@ impl Kick {
 }
 
 impl Tracee {
-    /// Attaches to parked `tid` of `process`, on the thread that will drive it; `regs` are the guest's.
+    /// Attaches to parked `tid` of `process`, on the thread that will drive it; `regs` are the guest's. One
+    /// that has died meanwhile becomes a tracee whose runs say so.
     pub(crate) fn attach(
         process: Arc<Process>,
         tid: i32,
         slot: u32,
         regs: Registers,
     ) -> Result<Tracee, PlatformError> {
-        let attach = |result: std::io::Result<()>| {
-            result.map_err(|source| PlatformError { what: "attaching to a guest thread", source })
-        };
-        attach(sys::seize(tid))?;
-        attach(sys::interrupt(tid))?;
-        loop {
-            match stop::next(tid) {
-                Stop::Event => break,
-                Stop::Dead => return attach(Err(rustix::io::Errno::SRCH.into())).map(|()| unreachable!()),
-                _ => attach(sys::resume(tid, Resume::Native))?,
-            }
-        }
-        let pin = process.shared.placement.add(tid);
         let kick = Kick { tgid: process.tgid, tid, pending: AtomicBool::new(false), bound: Mutex::new(true) };
-        Ok(Tracee {
+        let mut tracee = Tracee {
             space: Arc::clone(&process) as Arc<dyn AddressSpace>,
+            pin: process.shared.placement.add(tid),
             process,
             tid,
             slot,
@@ -120,9 +109,33 @@ impl Tracee {
             kick: Arc::new(kick),
             kick_owed: false,
             dead: None,
-            pin,
             not_send: PhantomData,
-        })
+        };
+        match tracee.seize() {
+            Ok(()) => Ok(tracee),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                tracee.died();
+                Ok(tracee)
+            }
+            Err(source) => {
+                // Nobody drives it: not one to be ended by what a drop does.
+                tracee.process.kill();
+                tracee.died();
+                Err(PlatformError { what: "attaching to a guest thread", source })
+            }
+        }
+    }
+
+    fn seize(&mut self) -> std::io::Result<()> {
+        sys::seize(self.tid)?;
+        sys::interrupt(self.tid)?;
+        loop {
+            match stop::next(self.tid) {
+                Stop::Event => return Ok(()),
+                Stop::Dead => return Err(rustix::io::Errno::SRCH.into()),
+                _ => sys::resume(self.tid, Resume::Native)?,
+            }
+        }
     }
 
     /// Lets it go on until its next stop.
@@ -167,8 +180,8 @@ impl Tracee {
         if let Some(status) = self.dead {
             return status;
         }
-        let status = stop::exit_status(self.tid);
         self.forget();
+        let status = stop::exit_status(self.tid);
         if self.tid != self.process.tgid {
             stop::reap(self.tid);
         }

@@ -1,0 +1,186 @@
+//! Kicks, and blocking host calls.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use abi::Errno;
+
+use super::*;
+use crate::{FutexCall, Interrupter};
+
+pub(super) const CASES: &[Case] = &[
+    ("a kick ends a run", kick_ends_run),
+    ("a kick between two runs is not lost", kick_between_runs),
+    ("a kick ends a blocking host call", kick_ends_futex),
+    ("a kick does not disturb other host calls", kick_and_host_calls),
+    ("many kicks are few interruptions", storm),
+    ("no kick is lost", none_lost),
+    ("a kick after the end is harmless", kick_after_end),
+    ("futexes: mismatch, timeout, wake", futexes),
+];
+
+fn kick_ends_run(platform: &dyn Platform) {
+    let mut guest = Guest::new(platform, Code::new().spin());
+    for _ in 0..20 {
+        let kick = guest.context.interrupter();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(1));
+                kick.interrupt();
+            });
+            assert_eq!(guest.context.run(), Trap::Interrupted);
+        });
+        assert_eq!(guest.context.registers().rip, CODE);
+    }
+}
+
+fn kick_between_runs(platform: &dyn Platform) {
+    let mut guest = Guest::new(platform, Code::new().call(1, &[]).spin());
+    guest.context.interrupter().interrupt();
+    assert_eq!(guest.context.run(), Trap::Interrupted, "before the first run");
+    guest.expect_call(1, 0);
+    guest.context.interrupter().interrupt();
+    guest.context.interrupter().interrupt();
+    assert_eq!(guest.context.run(), Trap::Interrupted);
+    // Kicked during a host call that cannot block: reported by the next run.
+    guest.context.interrupter().interrupt();
+    guest.call(map(0x3000_0000, PAGE, RW)).unwrap();
+    assert_eq!(guest.context.run(), Trap::Interrupted);
+}
+
+fn wait_on(at: u64, val: u32, timeout: Option<(i64, i64)>) -> HostCall<'static> {
+    let op = libc::FUTEX_WAIT_BITSET.cast_unsigned();
+    HostCall::Futex(FutexCall { op, val, timeout, val3: u32::MAX, ..futex(at) })
+}
+
+fn futex(at: u64) -> FutexCall {
+    FutexCall { uaddr: UserAddr(at), op: 0, val: 0, timeout: None, val2: 0, uaddr2: UserAddr::NULL, val3: 0 }
+}
+
+fn in_ms(ms: i64) -> Option<(i64, i64)> {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let ns = now.tv_nsec + ms * 1_000_000;
+    Some((now.tv_sec + ns / 1_000_000_000, ns % 1_000_000_000))
+}
+
+fn kick_ends_futex(platform: &dyn Platform) {
+    let mut guest = Guest::new(platform, Code::new().call(1, &[]));
+    guest.context.interrupter().interrupt();
+    assert_eq!(guest.call(wait_on(DATA, 0, None)), Err(HostCallError::Interrupted), "kicked before");
+    for timeout in [None, in_ms(60_000)] {
+        for _ in 0..10 {
+            let kick = guest.context.interrupter();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(1));
+                    kick.interrupt();
+                });
+                assert_eq!(guest.call(wait_on(DATA, 0, timeout)), Err(HostCallError::Interrupted));
+            });
+        }
+    }
+    guest.expect_call(1, 0);
+}
+
+fn kick_and_host_calls(platform: &dyn Platform) {
+    let mut guest = Guest::new(platform, Code::new().call(1, &[]));
+    let kick = guest.context.interrupter();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                kick.interrupt();
+                std::thread::yield_now();
+            }
+        });
+        let deadline = Instant::now() + Duration::from_millis(300);
+        let mut rounds = 0u64;
+        while Instant::now() < deadline {
+            let at = 0x3000_0000 + rounds % 16 * 4 * PAGE;
+            guest.calls(&[map(at, PAGE, RW), map(at + PAGE, PAGE, RW)]).unwrap();
+            assert!(guest.put(at, b"x"));
+            assert_eq!(guest.context.compare_exchange(UserAddr(at + 8), 0, 1), Ok(0));
+            guest.call(HostCall::Unmap { addr: UserAddr(at), len: 2 * PAGE }).unwrap();
+            drop(Guest::start(guest.context.fork().unwrap()));
+            guest.context.run();
+            guest.load(CODE, Code::new().call(1, &[]));
+            rounds += 1;
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(rounds > 1);
+    });
+}
+
+fn storm(platform: &dyn Platform) {
+    let mut guest = Guest::new(platform, Code::new().call(1, &[]).spin());
+    let kick = guest.context.interrupter();
+    for _ in 0..10_000 {
+        kick.interrupt();
+    }
+    let mut interruptions = 0;
+    while guest.context.run() == Trap::Interrupted {
+        interruptions += 1;
+    }
+    assert!((1..=2).contains(&interruptions), "{interruptions} interruptions");
+}
+
+/// Another thread posts numbers and kicks after each; the guest spins. Each must be seen in time.
+fn none_lost(platform: &dyn Platform) {
+    const ROUNDS: u64 = 2000;
+    let mut guest = Guest::new(platform, Code::new().spin());
+    let kick: Arc<dyn Interrupter> = guest.context.interrupter();
+    let (posted, seen) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 1..=ROUNDS {
+                posted.store(number, Ordering::Release);
+                kick.interrupt();
+                let deadline = Instant::now() + Duration::from_secs(10);
+                while seen.load(Ordering::Acquire) < number {
+                    assert!(Instant::now() < deadline, "kick {number} was lost");
+                    std::hint::spin_loop();
+                    std::thread::yield_now();
+                }
+            }
+        });
+        while seen.load(Ordering::Relaxed) < ROUNDS {
+            assert_eq!(guest.context.run(), Trap::Interrupted);
+            seen.store(posted.load(Ordering::Acquire), Ordering::Release);
+        }
+    });
+}
+
+fn kick_after_end(platform: &dyn Platform) {
+    let guest = Guest::new(platform, Code::new().spin());
+    let kick = guest.context.interrupter();
+    let space = Arc::clone(&guest.space);
+    drop(guest);
+    kick.interrupt();
+    assert!(space.write(b"x", &[range(DATA, 1)], Reach::Mapped) == 1, "a parked process lives on");
+}
+
+fn futexes(platform: &dyn Platform) {
+    let mut guest = Guest::new(platform, Code::new());
+    let failed = |errno| Err(HostCallError::Failed(errno));
+    assert_eq!(guest.call(wait_on(DATA, 1, None)), failed(Errno::EAGAIN));
+    let before = Instant::now();
+    assert_eq!(guest.call(wait_on(DATA, 0, in_ms(20))), failed(Errno::ETIMEDOUT));
+    assert!(before.elapsed() >= Duration::from_millis(19));
+    assert_eq!(guest.call(wait_on(0x3000_0000, 0, None)), failed(Errno::EFAULT));
+    assert_eq!(guest.call(wait_on(abi::GUEST_TOP, 0, None)), failed(Errno::EFAULT));
+    // PI operations tell host tids: refused.
+    let pi = HostCall::Futex(FutexCall { op: libc::FUTEX_LOCK_PI.cast_unsigned(), ..futex(DATA) });
+    assert_eq!(guest.call(pi), failed(Errno::ENOSYS));
+    let wake =
+        |at, val| HostCall::Futex(FutexCall { op: libc::FUTEX_WAKE.cast_unsigned(), val, ..futex(at) });
+    assert_eq!(guest.call(wake(DATA, 1)), Ok(0));
+    let new = guest.context.new_thread().unwrap();
+    let space = Arc::clone(&guest.space);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(move || Guest::bind(&space, new).call(wait_on(DATA, 0, None)));
+        while guest.call(wake(DATA, 1)) == Ok(0) {
+            std::thread::yield_now();
+        }
+        assert_eq!(waiter.join().unwrap(), Ok(0));
+    });
+}

@@ -1,0 +1,137 @@
+//! What every platform must do, as tests against `dyn Platform`.
+//!
+//! [`run`] runs one case, [`CASES`] lists them by name. A case panics with the reason. They use guest code
+//! from [`code`](crate::code), so the mock passes them too.
+
+#![allow(clippy::cast_possible_truncation, reason = "x86-64 only: usize is u64")]
+
+mod exceptions;
+mod kicks;
+mod life;
+mod memory;
+mod state;
+mod threads;
+
+use std::sync::Arc;
+
+use abi::UserAddr;
+
+use crate::code::Code;
+use crate::{
+    AddressSpace, Context, GuestRange, HostCall, HostCallError, HostCallFailure, NewContext, NewProcess,
+    Platform, Reach, Registers, SyscallEntry, Trap,
+};
+
+/// A case: its name and what it does.
+pub type Case = (&'static str, fn(&dyn Platform));
+
+/// All cases.
+pub const CASES: &[&[Case]] =
+    &[state::CASES, memory::CASES, exceptions::CASES, kicks::CASES, life::CASES, threads::CASES];
+
+/// Runs all cases on `platform`, naming each on standard output, so that a failure tells which.
+pub fn run(platform: &dyn Platform) {
+    let name = platform.capabilities().name;
+    for (case, check) in CASES.iter().copied().flatten() {
+        println!("{name}: {case}");
+        check(platform);
+    }
+}
+
+/// Where guest code is put: 16 pages that may be read, written and executed.
+const CODE: u64 = 0x10_0000;
+/// Where its data is: 16 pages.
+const DATA: u64 = 0x20_0000;
+const PAGE: u64 = abi::PAGE_SIZE;
+const RW: u32 = (libc::PROT_READ | libc::PROT_WRITE).cast_unsigned();
+const RWX: u32 = RW | libc::PROT_EXEC.cast_unsigned();
+const PRIVATE: u32 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE).cast_unsigned();
+
+/// A guest thread on this thread of the test.
+struct Guest {
+    context: Box<dyn Context>,
+    space: Arc<dyn AddressSpace>,
+}
+
+impl Guest {
+    /// A fresh process with the code and data pages, about to run `code`.
+    fn new(platform: &dyn Platform, code: Code) -> Guest {
+        let mut guest = Guest::start(platform.spawn().expect("spawn"));
+        guest.calls(&[map(CODE, 16 * PAGE, RWX), map(DATA, 16 * PAGE, RW)]).expect("mapping");
+        guest.load(CODE, code);
+        guest
+    }
+
+    fn start(new: NewProcess) -> Guest {
+        Guest { space: new.space, context: new.thread.bind().expect("bind") }
+    }
+
+    fn bind(space: &Arc<dyn AddressSpace>, thread: Box<dyn NewContext>) -> Guest {
+        Guest { space: Arc::clone(space), context: thread.bind().expect("bind") }
+    }
+
+    /// Writes `code` at `at` and sets the registers to start it.
+    fn load(&mut self, at: u64, code: Code) {
+        assert!(self.put(at, code.bytes()), "code is written");
+        *self.context.registers_mut() = Registers::for_new_image(at, DATA + 16 * PAGE);
+    }
+
+    fn calls(&mut self, calls: &[HostCall<'_>]) -> Result<u64, HostCallFailure> {
+        self.context.host_calls(calls)
+    }
+
+    fn call(&mut self, call: HostCall<'_>) -> Result<u64, HostCallError> {
+        self.calls(&[call]).map_err(|failure| {
+            assert_eq!(failure.index, 0);
+            failure.error
+        })
+    }
+
+    /// Runs to the next trap that is not a spurious interruption.
+    fn trap(&mut self) -> Trap {
+        loop {
+            match self.context.run() {
+                Trap::Interrupted => {}
+                trap => return trap,
+            }
+        }
+    }
+
+    fn syscall(&mut self) -> SyscallEntry {
+        match self.trap() {
+            Trap::Syscall(entry) => entry,
+            other => panic!("expected a system call, found {other:?}"),
+        }
+    }
+
+    /// Runs to a system call with this number, answering it with `result`.
+    fn expect_call(&mut self, number: u64, result: u64) -> SyscallEntry {
+        let entry = self.syscall();
+        assert_eq!(entry.number, number, "the call's number");
+        self.context.set_result(result);
+        entry
+    }
+
+    fn put(&self, at: u64, bytes: &[u8]) -> bool {
+        self.space.write(bytes, &[range(at, bytes.len())], Reach::Mapped) == bytes.len()
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        word(&*self.space, at)
+    }
+}
+
+fn word(space: &dyn AddressSpace, at: u64) -> u64 {
+    let mut bytes = [0; 8];
+    assert_eq!(space.read(&[range(at, 8)], &mut bytes, Reach::Mapped), 8, "reading a word at {at:#x}");
+    u64::from_le_bytes(bytes)
+}
+
+fn range(start: u64, len: usize) -> GuestRange {
+    GuestRange { start: UserAddr(start), len }
+}
+
+/// A private anonymous mapping at a fixed place.
+fn map(addr: u64, len: u64, prot: u32) -> HostCall<'static> {
+    HostCall::Map { addr: UserAddr(addr), len, prot, flags: PRIVATE, file: None }
+}

@@ -1,0 +1,6 @@
+//! The mock passes the conformance suite.
+
+#[test]
+fn conforms() {
+    platform::conformance::run(&platform::mock::Mock::new());
+}
