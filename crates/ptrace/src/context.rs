@@ -196,6 +196,11 @@ impl Tracee {
     /// It did what no guest thread does. Its process ends.
     pub(crate) fn escaped(&mut self) -> ExitStatus {
         tracing::warn!(tid = self.tid, "guest thread left the platform's hands; killed its process");
+        self.finish()
+    }
+
+    /// Ends its process, which may be dying already.
+    pub(crate) fn finish(&mut self) -> ExitStatus {
         self.process.kill();
         while stop::next(self.tid) != Stop::Dead {
             let _ = sys::resume(self.tid, Resume::Native);
@@ -351,6 +356,10 @@ impl Context for Tracee {
     }
 
     fn set_fp_state(&mut self, xsave: &[u8]) -> Result<(), Errno> {
+        // The host says EFAULT to a wrong size.
+        if xsave.len() != self.process.shared.fp_size() {
+            return Err(Errno::EINVAL);
+        }
         sys::set_xstate(self.tid, xsave).map_err(errno)
     }
 

@@ -19,7 +19,7 @@ use rustix::net::{
 
 use crate::context::Tracee;
 use crate::filter::{CLONE_FORK, CLONE_SHARING, CLONE_THREAD};
-use crate::host_call::{Cut, RawCall, answer, send_descriptors};
+use crate::host_call::{Cut, RawCall, answer};
 use crate::process::Process;
 use crate::slots::Slots;
 use crate::sys;
@@ -100,7 +100,7 @@ impl Tracee {
         };
         {
             let control = process.control.lock();
-            send_descriptors(&control, &[theirs.as_fd()])?;
+            self.send(&control, &[theirs.as_fd()]).map_err(gone)?;
             drop(theirs);
             let regs = self.run_stub(layout.fork(), regs, false).map_err(gone)?;
             answer(regs.r14).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))?;
@@ -203,6 +203,7 @@ fn gone(cut: Cut) -> io::Error {
     match cut {
         Cut::Died(_) | Cut::Kicked => rustix::io::Errno::SRCH.into(),
         Cut::Fault => rustix::io::Errno::FAULT.into(),
+        Cut::Failed(error) => io::Error::from_raw_os_error(error.raw()),
     }
 }
 

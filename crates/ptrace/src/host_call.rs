@@ -8,7 +8,7 @@
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use abi::{Errno, GUEST_TOP, PAGE_SIZE, UserAddr};
 use platform::{ExitStatus, FutexCall, HostCall, HostCallError, HostCallFailure, Registers};
@@ -35,6 +35,8 @@ pub(crate) enum Cut {
     Kicked,
     /// The stub's access to guest memory faulted.
     Fault,
+    /// What it needs could not be sent.
+    Failed(Errno),
 }
 
 /// A host call in registers.
@@ -62,6 +64,10 @@ impl Tracee {
         if self.is_dead() {
             return Err(Cut::Died(self.died()));
         }
+        if blocks && std::mem::take(&mut self.kick_owed) {
+            self.kick.reported();
+            return Err(Cut::Kicked);
+        }
         self.borrow_thread();
         regs.rip = entry.start;
         regs.orig_rax = u64::MAX;
@@ -69,7 +75,7 @@ impl Tracee {
         regs.ss = Registers::USER_SS;
         regs.rflags = 0x202;
         if sys::set_registers(self.tid, &regs).is_err() {
-            return Err(Cut::Died(self.escaped()));
+            return Err(Cut::Died(self.finish()));
         }
         loop {
             match self.resume(Resume::Native) {
@@ -181,7 +187,7 @@ impl Tracee {
         let process = std::sync::Arc::clone(&self.process);
         let control = (!files.is_empty()).then(|| process.control.lock());
         if let Some(control) = &control {
-            send_descriptors(control, files).map_err(failed)?;
+            self.send(control, files).map_err(|cut| (0, cut.into()))?;
         }
         let regs = self.run_stub(layout.batch(), regs, false).map_err(|cut| (0, cut.into()))?;
         drop(control);
@@ -191,6 +197,21 @@ impl Tracee {
                 let index = (regs.rbx.saturating_sub(first) / RECORD as u64) as usize;
                 Err((index.min(calls.len().saturating_sub(1)), HostCallError::Failed(error)))
             }
+        }
+    }
+
+    /// Sends descriptors to the guest process, for the stub to receive. Never blocks: the queue is empty
+    /// between host calls. It fails if the process is dying, whose end of the socket is closed.
+    pub(crate) fn send(&mut self, control: &OwnedFd, files: &[BorrowedFd<'_>]) -> Result<(), Cut> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        ancillary.push(SendAncillaryMessage::ScmRights(files));
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        match rustix::net::sendmsg(control, &[IoSlice::new(&[0])], &mut ancillary, flags) {
+            Ok(_) => Ok(()),
+            Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => Err(Cut::Died(self.finish())),
+            // ETOOMANYREFS: more descriptors in flight than this user may have.
+            Err(error) => Err(Cut::Failed(errno(error.into()))),
         }
     }
 
@@ -283,8 +304,14 @@ impl Tracee {
             _ => 0,
         };
         let second = if uses_second { call.uaddr2.0 } else { 0 };
-        let (op, val, val3) = (u64::from(call.op), u64::from(call.val), u64::from(call.val3));
-        Ok(RawCall::new(libc::SYS_futex, [call.uaddr.0, op, val, fourth, second, val3]))
+        let (mut op, mut val3) = (call.op, call.val3);
+        if command(op) == libc::FUTEX_WAIT && call.timeout.is_some() {
+            // FUTEX_WAIT would take the time as relative.
+            op = op & !FUTEX_COMMANDS | libc::FUTEX_WAIT_BITSET.cast_unsigned();
+            val3 = u32::MAX;
+        }
+        let args = [call.uaddr.0, u64::from(op), u64::from(call.val), fourth, second, u64::from(val3)];
+        Ok(RawCall::new(libc::SYS_futex, args))
     }
 }
 
@@ -294,6 +321,7 @@ impl From<Cut> for HostCallError {
             Cut::Died(_) => HostCallError::Died,
             Cut::Kicked => HostCallError::Interrupted,
             Cut::Fault => HostCallError::Failed(Errno::EFAULT),
+            Cut::Failed(error) => HostCallError::Failed(error),
         }
     }
 }
@@ -321,8 +349,11 @@ fn batch_len(calls: &[HostCall<'_>]) -> usize {
     calls.len()
 }
 
+/// The bits of a futex operation that are not flags (`FUTEX_CMD_MASK`).
+const FUTEX_COMMANDS: u32 = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned();
+
 fn command(op: u32) -> i32 {
-    op.cast_signed() & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME)
+    (op & FUTEX_COMMANDS).cast_signed()
 }
 
 fn known_futex(op: u32) -> bool {
@@ -385,19 +416,4 @@ fn check_advice(advice: i32) -> Result<(), Errno> {
         | libc::MADV_POPULATE_WRITE => Ok(()),
         _ => Err(Errno::EINVAL),
     }
-}
-
-/// Sends descriptors to a guest process. Never blocks: its queue is empty between host calls.
-pub(crate) fn send_descriptors(
-    control: &std::os::fd::OwnedFd,
-    files: &[BorrowedFd<'_>],
-) -> std::io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
-        return Err(rustix::io::Errno::INVAL.into());
-    }
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    rustix::net::sendmsg(control, &[IoSlice::new(&[0])], &mut ancillary, flags)?;
-    Ok(())
 }

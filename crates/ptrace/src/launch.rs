@@ -5,9 +5,11 @@
 //! prepared before, and neither allocates nor locks.
 #![allow(unsafe_code, reason = "fork, and the raw calls of its child")]
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use platform::PlatformError;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -143,7 +145,7 @@ fn in_memory(image: &[u8]) -> io::Result<OwnedFd> {
         Err(rustix::io::Errno::INVAL) => rustix::fs::memfd_create(c"umlaut-stub", flags)?,
         other => other?,
     };
-    let mut file = std::fs::File::from(memfd);
+    let mut file = File::from(memfd);
     file.write_all(image)?;
     rustix::fs::fcntl_add_seals(
         &file,
@@ -152,27 +154,12 @@ fn in_memory(image: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// An unnamed file in the first directory that allows one to be executed.
+/// A file without a name any more, in the first directory that allows one to be executed.
 fn on_disk(image: &[u8]) -> io::Result<OwnedFd> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
-    let directories = ["/tmp", "/var/tmp", "/dev/shm"].map(std::path::PathBuf::from);
+    let directories = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
     for directory in std::iter::once(std::env::temp_dir()).chain(directories) {
-        let attempt = || -> io::Result<OwnedFd> {
-            let mut writer = std::fs::OpenOptions::new()
-                .write(true)
-                .mode(0o500)
-                .custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC)
-                .open(&directory)?;
-            writer.write_all(image)?;
-            // What is open for writing is not executed (ETXTBSY): reopen, and close the writer.
-            let reader = std::fs::File::open(format!("/proc/self/fd/{}", writer.as_raw_fd()))?;
-            let noexec = rustix::fs::StatVfsMountFlags::NOEXEC;
-            if rustix::fs::fstatvfs(&reader)?.f_flag.contains(noexec) {
-                return Err(io::ErrorKind::PermissionDenied.into());
-            }
-            Ok(reader.into())
-        };
-        match attempt() {
+        match in_directory(&directory, image) {
             Ok(file) => return Ok(file),
             Err(error) => last = error,
         }
@@ -180,12 +167,33 @@ fn on_disk(image: &[u8]) -> io::Result<OwnedFd> {
     Err(last)
 }
 
+fn in_directory(directory: &Path, image: &[u8]) -> io::Result<OwnedFd> {
+    let mut random = [0u8; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    let path = directory.join(format!(".umlaut-stub-{:016x}", u64::from_ne_bytes(random)));
+    let write = || -> io::Result<OwnedFd> {
+        let mut writer = File::options().write(true).create_new(true).mode(0o500).open(&path)?;
+        writer.write_all(image)?;
+        // What is open for writing is not executed (ETXTBSY).
+        drop(writer);
+        let reader = File::open(&path)?;
+        if rustix::fs::fstatvfs(&reader)?.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(reader.into())
+    };
+    let result = write();
+    // Never made, or no longer needed.
+    let _ = std::fs::remove_file(&path);
+    result
+}
+
 fn high(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(descriptor, HIGH)?)
 }
 
 /// `(read end, write end out of the child's way)`.
-fn pipe() -> io::Result<(std::fs::File, OwnedFd)> {
+fn pipe() -> io::Result<(File, OwnedFd)> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     Ok((read.into(), high(write.as_fd())?))
 }

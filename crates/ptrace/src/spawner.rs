@@ -40,7 +40,7 @@ pub(crate) fn start(shared: Arc<Shared>) -> Result<std::sync::mpsc::Sender<Reque
         .spawn(move || match make_zygote(&shared) {
             Ok(zygote) => {
                 let _ = ready.send(Ok(()));
-                serve(zygote, &inbox);
+                serve(&shared, zygote, &inbox);
             }
             Err(error) => {
                 let _ = ready.send(Err(error));
@@ -56,10 +56,18 @@ pub(crate) fn start(shared: Arc<Shared>) -> Result<std::sync::mpsc::Sender<Reque
     }
 }
 
-fn serve(mut zygote: Tracee, inbox: &Receiver<Request>) {
+fn serve(shared: &Arc<Shared>, mut zygote: Tracee, inbox: &Receiver<Request>) {
     for request in inbox {
+        let mut answer = zygote.fork();
+        if answer.is_err() && zygote.is_dead() {
+            // Somebody outside has killed it. Its descendants live on; take a new one.
+            answer = make_zygote(shared).and_then(|new| {
+                zygote = new;
+                zygote.fork()
+            });
+        }
         // Whoever asked may be gone; the process then ends with the message.
-        let _ = request.send(zygote.fork());
+        let _ = request.send(answer);
     }
 }
 
@@ -74,7 +82,7 @@ fn make_zygote(shared: &Arc<Shared>) -> Result<Tracee, PlatformError> {
     let mut fresh_fp = vec![0; XSTATE_ROOM];
     let size = crate::sys::xstate(pid, &mut fresh_fp).map_err(failed("reading the extended state"))?;
     fresh_fp.truncate(size);
-    // Only set here.
+    // Set by the first one; a later one is no different.
     let _ = shared.found.set(Found { vdso, fresh_fp });
     Ok(zygote)
 }
@@ -105,6 +113,8 @@ fn set_up(zygote: &mut Tracee) -> io::Result<Option<Vdso>> {
     {
         let args = [start, len, u64::from(prot.cast_unsigned()), u64::from(private), u64::MAX, 0];
         call(zygote, libc::SYS_mmap, args)?;
+        // One page touched must not become a huge one. EINVAL where the host has none.
+        let _ = call(zygote, libc::SYS_madvise, [start, len, libc::MADV_NOHUGEPAGE as u64, 0, 0, 0]);
     }
     // Since Linux 6.10; without it the range checks still hold.
     let _ = call(zygote, libc::SYS_mseal, [layout.text(), PAGE_SIZE, 0, 0, 0, 0]);
@@ -120,7 +130,7 @@ fn call(zygote: &mut Tracee, number: libc::c_long, args: [u64; 6]) -> io::Result
     match zygote.raw_call(RawCall::new(number, args), false) {
         Ok(result) => answer(result).map_err(|errno| io::Error::from_raw_os_error(errno.raw())),
         Err(Cut::Died(status)) => Err(io::Error::other(format!("it has died: {status:?}"))),
-        Err(Cut::Kicked | Cut::Fault) => Err(io::Error::other("its stub does not work")),
+        Err(Cut::Kicked | Cut::Fault | Cut::Failed(_)) => Err(io::Error::other("its stub does not work")),
     }
 }
 

@@ -1,25 +1,29 @@
-//! Both platforms pass the conformance suite, with every switch.
+//! Both platforms pass the conformance suite, with every switch, as root and as an unprivileged user.
+
+mod common;
 
 use ptrace::{Mode, Options, Ptrace};
 
-fn conforms(options: Options) {
-    let platform = Ptrace::new(options).expect("the platform starts");
-    platform::conformance::run(&platform);
+fn conforms(test: &str, options: Options) {
+    common::also_as_nobody(test, || {
+        let platform = Ptrace::new(options).expect("the platform starts");
+        platform::conformance::run(&platform);
+    });
 }
 
 #[test]
 fn sysemu() {
-    conforms(Options::new(Mode::Sysemu));
+    conforms("sysemu", Options::new(Mode::Sysemu));
 }
 
 #[test]
 fn ptrace() {
-    conforms(Options::new(Mode::Syscall));
+    conforms("ptrace", Options::new(Mode::Syscall));
 }
 
 #[test]
 fn sysemu_without_the_fast_ways() {
     let slow =
         Options { batch: false, eager_registers: true, placement: false, ..Options::new(Mode::Sysemu) };
-    conforms(slow);
+    conforms("sysemu_without_the_fast_ways", slow);
 }

@@ -67,6 +67,9 @@ fn kick_ends_futex(platform: &dyn Platform) {
     let mut guest = Guest::new(platform, Code::new().call(1, &[]));
     guest.context.interrupter().interrupt();
     assert_eq!(guest.call(wait_on(DATA, 0, None)), Err(HostCallError::Interrupted), "kicked before");
+    guest.context.interrupter().interrupt();
+    guest.call(map(0x3000_0000, PAGE, RW)).unwrap();
+    assert_eq!(guest.call(wait_on(DATA, 0, None)), Err(HostCallError::Interrupted), "and by another call");
     for timeout in [None, in_ms(60_000)] {
         for _ in 0..10 {
             let kick = guest.context.interrupter();
@@ -166,6 +169,12 @@ fn futexes(platform: &dyn Platform) {
     let before = Instant::now();
     assert_eq!(guest.call(wait_on(DATA, 0, in_ms(20))), failed(Errno::ETIMEDOUT));
     assert!(before.elapsed() >= Duration::from_millis(19));
+    let wait = FutexCall { op: libc::FUTEX_WAIT.cast_unsigned(), timeout: in_ms(20), ..futex(DATA) };
+    assert_eq!(
+        guest.call(HostCall::Futex(wait)),
+        failed(Errno::ETIMEDOUT),
+        "absolute, whatever the operation"
+    );
     assert_eq!(guest.call(wait_on(0x3000_0000, 0, None)), failed(Errno::EFAULT));
     assert_eq!(guest.call(wait_on(abi::GUEST_TOP, 0, None)), failed(Errno::EFAULT));
     // PI operations tell host tids: refused.
