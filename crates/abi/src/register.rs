@@ -1,6 +1,6 @@
 //! What one argument register of a system call decodes to.
 
-use crate::{FutexOp, SigSet, SocketType, UserAddr};
+use crate::{FutexOp, MempolicyMode, SigSet, SocketType, UserAddr};
 
 /// A value that a register holds: any 64 bits decode, and it prints as a trace shows it.
 pub trait FromRegister: core::fmt::Display + Sized {
@@ -30,7 +30,7 @@ macro_rules! newtypes {
         }
     )*};
 }
-newtypes!(FutexOp, SigSet, SocketType, UserAddr);
+newtypes!(FutexOp, MempolicyMode, SigSet, SocketType, UserAddr);
 
 impl core::fmt::Display for UserAddr {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

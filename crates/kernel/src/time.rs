@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use abi::{Clock, Errno, Timespec, UserAddr};
+use abi::{Clock, Errno, TimerFlags, Timespec, UserAddr};
 use sync::{SysError, SysResult, WaitEnd};
 
 use crate::syscall::{In, Out};
@@ -62,19 +62,17 @@ pub(crate) fn restart_sleep(
     sleep_until(task, sleep).map(crate::syscall::SyscallReturn::outcome)
 }
 
-/// `TIMER_ABSTIME`.
-const ABSOLUTE: u32 = 1;
 
 pub fn sys_clock_nanosleep(
     task: &mut CurrentTask,
     clock: Clock,
-    flags: u32,
+    flags: TimerFlags,
     time: In<Timespec>,
     left: Out<Timespec>,
 ) -> SysResult<()> {
     let now = now(clock)?;
     let span = duration(task.mm.read(time.0)?)?;
-    if flags & ABSOLUTE == 0 {
+    if !flags.contains(TimerFlags::ABSTIME) {
         return sleep_for(task, span, left.0);
     }
     let Some(wait) = span.checked_sub(now).filter(|wait| !wait.is_zero()) else { return Ok(()) };

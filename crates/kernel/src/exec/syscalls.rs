@@ -4,7 +4,7 @@ use abi::{AtFlags, Errno, UserAddr};
 use sync::SysResult;
 
 use crate::exec::ExecArguments;
-use crate::syscall::{Fd, Outcome, UserCStr};
+use crate::syscall::{Environment, Fd, Outcome, StringArray, UserCStr};
 use crate::task::CurrentTask;
 
 /// Bytes of one argument at most (`MAX_ARG_STRLEN`).
@@ -15,8 +15,8 @@ const MAX_TOTAL: usize = 6 << 20;
 pub fn sys_execve(
     task: &mut CurrentTask,
     path: UserCStr,
-    arguments: UserAddr,
-    environment: UserAddr,
+    arguments: StringArray,
+    environment: Environment,
 ) -> SysResult<Outcome> {
     sys_execveat(task, Fd::CWD, path, arguments, environment, AtFlags::empty())
 }
@@ -25,8 +25,8 @@ pub fn sys_execveat(
     task: &mut CurrentTask,
     dirfd: Fd,
     path: UserCStr,
-    arguments: UserAddr,
-    environment: UserAddr,
+    arguments: StringArray,
+    environment: Environment,
     flags: AtFlags,
 ) -> SysResult<Outcome> {
     if !(AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW).contains(flags) {
@@ -42,8 +42,8 @@ pub fn sys_execveat(
         path,
         empty_path: flags.contains(AtFlags::EMPTY_PATH),
         no_follow: flags.contains(AtFlags::SYMLINK_NOFOLLOW),
-        arguments: read_strings(task, arguments, &mut total)?,
-        environment: read_strings(task, environment, &mut total)?,
+        arguments: read_strings(task, arguments.0, &mut total)?,
+        environment: read_strings(task, environment.0, &mut total)?,
     };
     task.exec(&exec)?;
     Ok(Outcome::Resumed)

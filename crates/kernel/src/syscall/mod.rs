@@ -11,7 +11,5 @@ pub mod show;
 pub mod table;
 pub mod trace;
 
-pub use arg::{
-    Fd, Hex, In, InBuf, InOut, IoVec, Octal, Out, OutBuf, Pid, RegisterWords, SyscallArg, UserCStr,
-};
+pub use arg::*;
 pub use row::{Argument, Outcome, Row, Support, SyscallReturn};

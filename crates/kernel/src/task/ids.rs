@@ -1,9 +1,9 @@
 //! Who am I: pids and the like, and thread-local bases.
 
-use abi::{ArchPrctlOp, Errno, GUEST_TOP, UserAddr};
+use abi::{ArchPrctlOp, Errno, GUEST_TOP, GrndFlags, UserAddr};
 use sync::SysResult;
 
-use crate::syscall::{OutBuf, Pid};
+use crate::syscall::{ArchPrctlArg, OutBuf, Pid};
 use crate::task::CurrentTask;
 
 pub fn sys_getpid(task: &mut CurrentTask) -> SysResult<Pid> {
@@ -24,7 +24,8 @@ pub fn sys_set_tid_address(task: &mut CurrentTask, at: UserAddr) -> SysResult<Pi
     Ok(Pid(task.tid()))
 }
 
-pub fn sys_arch_prctl(task: &mut CurrentTask, code: ArchPrctlOp, value: u64) -> SysResult<()> {
+pub fn sys_arch_prctl(task: &mut CurrentTask, code: ArchPrctlOp, value: ArchPrctlArg) -> SysResult<()> {
+    let ArchPrctlArg(value) = value;
     match code {
         ArchPrctlOp::SET_FS | ArchPrctlOp::SET_GS if value >= GUEST_TOP => Err(Errno::EPERM.into()),
         ArchPrctlOp::SET_FS => {
@@ -47,11 +48,8 @@ pub fn sys_arch_prctl(task: &mut CurrentTask, code: ArchPrctlOp, value: u64) -> 
     }
 }
 
-pub fn sys_getrandom(task: &mut CurrentTask, buf: OutBuf, flags: u32) -> SysResult<usize> {
-    const NONBLOCK: u32 = 1;
-    const RANDOM: u32 = 2;
-    const INSECURE: u32 = 4;
-    if flags & !(NONBLOCK | RANDOM | INSECURE) != 0 || flags & (RANDOM | INSECURE) == RANDOM | INSECURE {
+pub fn sys_getrandom(task: &mut CurrentTask, buf: OutBuf, flags: GrndFlags) -> SysResult<usize> {
+    if flags.has_unknown() || flags.contains(GrndFlags::RANDOM | GrndFlags::INSECURE) {
         return Err(Errno::EINVAL.into());
     }
     let mut sink = crate::mm::UserSink::one(&task.mm, buf.addr, buf.len);

@@ -130,7 +130,7 @@ pub fn sys_pidfd_send_signal(
     crate::signal::syscalls::kill_group(task, target.group.pid, sent)
 }
 
-pub fn sys_pidfd_getfd(task: &mut CurrentTask, pidfd: Fd, number: i32, flags: u32) -> SysResult<Fd> {
+pub fn sys_pidfd_getfd(task: &mut CurrentTask, pidfd: Fd, number: Fd, flags: u32) -> SysResult<Fd> {
     if flags != 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -141,7 +141,7 @@ pub fn sys_pidfd_getfd(task: &mut CurrentTask, pidfd: Fd, number: i32, flags: u3
     if !Arc::ptr_eq(&leader.group, task.group()) && !may_look_into(task, &shared.cred) {
         return Err(Errno::EPERM.into());
     }
-    let found = shared.files.ok_or(Errno::ESRCH)?.table.get_any(number)?;
+    let found = shared.files.ok_or(Errno::ESRCH)?.table.get_any(number.0)?;
     let limit = task.limit(crate::resource::NOFILE);
     task.files.table.install(found, limit, true).map(Fd)
 }

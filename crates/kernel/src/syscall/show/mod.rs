@@ -29,11 +29,14 @@ pub struct Printer<'a> {
 
 /// A structure in guest memory that can be printed.
 pub trait ShowStruct {
+    /// Its size in bytes.
+    const SIZE: u64;
     /// Prints the one at `addr`, which is not null; `None`: it could not be read.
     fn show_at(addr: UserAddr, printer: &mut Printer<'_>) -> Option<()>;
 }
 
 impl<T: FromBytes + IntoBytes + std::fmt::Debug> ShowStruct for T {
+    const SIZE: u64 = size_of::<T>() as u64;
     fn show_at(addr: UserAddr, printer: &mut Printer<'_>) -> Option<()> {
         let mut value = T::new_zeroed();
         let size = size_of::<T>();
@@ -111,6 +114,38 @@ impl Printer<'_> {
             self.out.truncate(before);
             self.address(addr);
         }
+    }
+
+    /// `count` structures from `addr` on, or the address where the first cannot be read.
+    pub fn array<T: ShowStruct>(&mut self, addr: UserAddr, count: usize) {
+        if addr.is_null() {
+            return self.address(addr);
+        }
+        let start = self.out.len();
+        self.text(format_args!("["));
+        let mut at = addr;
+        for index in 0..count {
+            if index > 0 {
+                self.text(format_args!(", "));
+            }
+            if index >= self.max_string {
+                self.text(format_args!("..."));
+                break;
+            }
+            let before = self.out.len();
+            if T::show_at(at, self).is_none() {
+                if index == 0 {
+                    self.out.truncate(start);
+                    return self.address(addr);
+                }
+                self.out.truncate(before);
+                self.text(format_args!("... /* {at:?} */"));
+                break;
+            }
+            let Some(next) = at.checked_add(T::SIZE) else { break };
+            at = next;
+        }
+        self.text(format_args!("]"));
     }
 
     /// Bytes in quotes with C's escapes; `...` behind if they were cut.
