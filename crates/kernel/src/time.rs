@@ -62,7 +62,6 @@ pub(crate) fn restart_sleep(
     sleep_until(task, sleep).map(crate::syscall::SyscallReturn::outcome)
 }
 
-
 pub fn sys_clock_nanosleep(
     task: &mut CurrentTask,
     clock: Clock,

@@ -76,7 +76,6 @@ impl SyscallArg for IoVec {
     }
 }
 
-
 macro_rules! buffers {
     ($($(#[$meta:meta])* $name:ident, $len:ident: $int:ty;)*) => {$(
         $(#[$meta])*

@@ -116,4 +116,3 @@ impl SyscallArg for Hex {
         printer.text(format_args!("{:#x}", self.0));
     }
 }
-

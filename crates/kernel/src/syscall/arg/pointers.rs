@@ -133,4 +133,3 @@ impl SyscallArg for Environment {
         printer.address(self.0);
     }
 }
-
