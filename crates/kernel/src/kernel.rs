@@ -71,6 +71,8 @@ pub struct MainProgramSpec {
     pub cred: Cred,
     pub files: FdTable,
     pub fs: Arc<Fs>,
+    /// The directory to start in, seen from `fs`.
+    pub workdir: Vec<u8>,
     pub limits: Limits,
     /// Runs as pid 1 itself, instead of below the kernel's own init.
     pub as_init: bool,
@@ -124,9 +126,9 @@ impl Kernel {
         let entry = GroupEntry { parent, exit_signal: Signal::CHLD.0, ..GroupEntry::new(group) };
         self.tasks.lock().add_group(entry, Some(task.clone()));
         let (tell, told) = std::sync::mpsc::sync_channel(1);
-        let exec = spec.exec;
+        let (exec, workdir) = (spec.exec, spec.workdir);
         fork::spawn_kernel_thread(task, process.thread, move |current: &mut CurrentTask| {
-            let result = current.exec(&exec);
+            let result = current.enter_directory(&workdir).and_then(|()| current.exec_by_path(exec));
             if result.is_err() {
                 current.exit_group(GroupExit::Code(127));
             }
@@ -169,6 +171,15 @@ impl Kernel {
         let info = Siginfo::kill(signal, SiCode::USER, 0, 0);
         // It may have ended already.
         let _ = self.tasks.lock().send_to_group(self.main_pid(), info);
+    }
+
+    /// Ends the main program at once, as by SIGTERM.
+    pub fn end_main(&self) {
+        let tasks = self.tasks.lock();
+        if let Some(entry) = tasks.groups.get(&self.main_pid()) {
+            let how = GroupExit::Signal { signal: Signal::TERM, core: false };
+            entry.group.begin_exit(how, &entry.threads);
+        }
     }
 
     /// Ends all guests, as the end of init does, and waits until they have gone.

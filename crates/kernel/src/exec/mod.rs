@@ -11,4 +11,45 @@ mod replace;
 mod stack;
 pub mod syscalls;
 
+use abi::Errno;
+use sync::SysResult;
+
 pub use program::ExecArguments;
+
+use crate::task::CurrentTask;
+
+impl CurrentTask {
+    /// Executes a program by its name as shells find it: one without a slash is looked for in the directories of the
+    /// environment's PATH (like `execvp`).
+    pub(crate) fn exec_by_path(&mut self, mut exec: ExecArguments) -> SysResult<()> {
+        if exec.path.contains(&b'/') {
+            return self.exec(&exec);
+        }
+        let name = std::mem::take(&mut exec.path);
+        let path = exec.environment.iter().find_map(|entry| entry.strip_prefix(b"PATH=")).unwrap_or(b"/usr/bin:/bin");
+        let mut failure = Errno::ENOENT;
+        for dir in path.split(|byte| *byte == b':').map(<[u8]>::to_vec).collect::<Vec<_>>() {
+            exec.path = dir;
+            if !exec.path.is_empty() {
+                exec.path.push(b'/');
+            }
+            exec.path.extend(&name);
+            match self.exec(&exec) {
+                Ok(()) => return Ok(()),
+                Err(error) => match error.errno() {
+                    Some(Errno::ENOENT | Errno::ENOTDIR) => {}
+                    Some(Errno::EACCES) => failure = Errno::EACCES,
+                    _ => return Err(error),
+                },
+            }
+        }
+        Err(failure.into())
+    }
+
+    /// Makes `path` the current directory.
+    pub(crate) fn enter_directory(&mut self, path: &[u8]) -> SysResult<()> {
+        let dir = vfs::ops::chdir(&self.fs_context(), path)?;
+        self.fs.update(|fs| fs.cwd = dir);
+        Ok(())
+    }
+}

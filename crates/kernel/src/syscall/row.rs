@@ -19,7 +19,7 @@ pub struct Row {
 }
 
 /// Serves a call with these argument registers.
-pub type Call = fn(&mut CurrentTask, &[u64; 6]) -> SysResult<Outcome>;
+pub(super) type Call = fn(&mut CurrentTask, &[u64; 6]) -> SysResult<Outcome>;
 
 /// An argument of a row.
 #[derive(Clone, Copy, Debug)]

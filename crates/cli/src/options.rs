@@ -1,0 +1,118 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Runs Linux programs under a kernel that is an ordinary process: no root, no KVM, no set-up.
+#[derive(Debug, Parser)]
+#[command(name = "umlaut", version, propagate_version = true)]
+#[command(after_help = "Examples:
+  umlaut run sh                        a shell; nothing it does changes the host
+  umlaut run gcc hello.c -o hello      any command of the host, on a throwaway view of it
+  umlaut run --root debian/ --rw bash  a distribution unpacked in a directory, changed for good
+  umlaut run --trace=open,stat ls      with the system calls it makes
+  umlaut check                         what this host offers")]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a program
+    Run(Box<RunOptions>),
+}
+
+/// How guest code is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlatformName {
+    /// The best that this host allows
+    Auto,
+    /// PTRACE_SYSCALL: two stops a system call; works wherever ptrace does
+    Ptrace,
+    /// PTRACE_SYSEMU: one stop a system call
+    Sysemu,
+}
+
+#[derive(Debug, Args)]
+#[command(trailing_var_arg = true)]
+#[command(long_about = "Runs PROGRAM under a fresh kernel and ends with its status (128 + n if signal n ended it).
+
+Without --root the program sees the system part of the host's / (/usr, /bin, /etc, … without secrets) and the
+current directory, below a throwaway layer: it may change everything, and nothing on the host changes.")]
+pub(crate) struct RunOptions {
+    /// The program, found on the guest's PATH, and its arguments
+    #[arg(required = true, value_name = "PROGRAM [ARGS]", allow_hyphen_values = true)]
+    pub program: Vec<std::ffi::OsString>,
+
+    /// Use this directory as the root (read below a throwaway layer, unless --ro or --rw)
+    #[arg(long, value_name = "DIR", help_heading = "File system")]
+    pub root: Option<PathBuf>,
+    /// The root is read-only
+    #[arg(long, conflicts_with = "rw", help_heading = "File system")]
+    pub ro: bool,
+    /// Changes to the root are made on the host (needs --root)
+    #[arg(long, requires = "root", help_heading = "File system")]
+    pub rw: bool,
+    /// Show a host file or directory inside, writable unless `:ro` follows
+    #[arg(long, value_name = "SRC:DST[:ro]", help_heading = "File system")]
+    pub bind: Vec<String>,
+    /// An empty file system in memory
+    #[arg(long, value_name = "DST", help_heading = "File system")]
+    pub tmpfs: Vec<String>,
+    /// Show the home directory too (`ro`: below the throwaway layer). It may hold secrets
+    #[arg(long, value_name = "ro", value_parser = ["ro"], conflicts_with = "root", help_heading = "File system")]
+    pub home: Option<String>,
+    /// Show all of the host's / below the throwaway layer, secrets included
+    #[arg(long, conflicts_with = "root", help_heading = "File system")]
+    pub host_all: bool,
+    /// Start in this directory
+    #[arg(long, value_name = "DIR", help_heading = "File system")]
+    pub workdir: Option<String>,
+
+    /// Set a variable of the environment
+    #[arg(long, value_name = "K=V", help_heading = "Program")]
+    pub env: Vec<String>,
+    /// Pass the whole environment on, not only PATH HOME USER TERM LANG TZ
+    #[arg(long, help_heading = "Program")]
+    pub env_host: bool,
+    /// Run as this user, by number
+    #[arg(long, value_name = "UID[:GID]", default_value = "0", help_heading = "Program")]
+    pub user: String,
+    /// The name of the machine
+    #[arg(long, default_value = "umlaut", help_heading = "Program")]
+    pub hostname: String,
+    /// Memory that all guests may use, such as 512M or 2G
+    #[arg(long, value_name = "SIZE", help_heading = "Program")]
+    pub memory: Option<String>,
+    /// The program is pid 1 itself, not a child of the kernel's init
+    #[arg(long, help_heading = "Program")]
+    pub as_pid_1: bool,
+
+    /// How guest code is run
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Platform")]
+    pub platform: PlatformName,
+    /// Fetch all registers at each stop (slower; to be measured)
+    #[arg(long, help_heading = "Platform")]
+    pub eager_registers: bool,
+    /// Copy guest memory word by word (slower; to be measured)
+    #[arg(long, help_heading = "Platform")]
+    pub no_batch: bool,
+    /// Leave guest and kernel threads wherever the host puts them (slower; to be measured)
+    #[arg(long, help_heading = "Platform")]
+    pub no_placement: bool,
+
+    /// Print system calls in strace's manner; with names, only those
+    #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Watching")]
+    pub trace: Option<String>,
+    /// Where the trace goes, in place of stderr
+    #[arg(long, value_name = "FILE", requires = "trace", help_heading = "Watching")]
+    pub trace_file: Option<PathBuf>,
+    /// Print the kernel's counters at the end
+    #[arg(long, help_heading = "Watching")]
+    pub stats: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckOptions {}

@@ -1,0 +1,194 @@
+//! `umlaut run`: puts a kernel together, starts the program, and waits for its end.
+//!
+//! The order of set-up matters (INVARIANTS 10): all that is opened on the host is opened while there is one
+//! thread; then the supervisor is split off; then come platform, threads and guest code.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use abi::Errno;
+use anyhow::{Context, anyhow};
+use kernel::kernel::{Kernel, KernelOptions, MainEvent};
+use kernel::syscall::trace::Trace;
+use kernel::task::GroupExit;
+use platform::Platform;
+use sync::{SysError, Waiter};
+
+use crate::options::{PlatformName, RunOptions};
+use crate::{program, root, supervisor};
+
+/// A program that could not be started, with the exit status that shells use for it.
+#[derive(Debug)]
+struct StartFailure {
+    errno: Errno,
+    text: String,
+}
+
+impl std::fmt::Display for StartFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for StartFailure {}
+
+/// 127: not found; 126: found, not executable; 125: umlaut itself failed.
+pub(crate) fn exit_code_of(error: &anyhow::Error) -> i32 {
+    match error.downcast_ref::<StartFailure>() {
+        Some(StartFailure { errno: Errno::ENOENT, .. }) => 127,
+        Some(_) => 126,
+        None => 125,
+    }
+}
+
+pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
+    // What the caller had open is not for guests (INVARIANTS 1.9).
+    host::process::close_from(3).context("closing inherited descriptors")?;
+    raise_descriptor_limit();
+    let name_space = root::compose(options)?;
+    let trace = open_trace(options)?;
+    let signals = supervisor::become_kernel()?;
+    rustix::thread::set_no_new_privs(true).context("giving up privileges")?;
+    let platform = choose_platform(options)?;
+    // Guests share our user: they must not read our memory.
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    let kernel_options = KernelOptions { hostname: options.hostname.clone(), ..KernelOptions::default() };
+    let kernel = Kernel::new(
+        platform,
+        kernel_options,
+        name_space.mounts.clone(),
+        root::special_files(),
+        trace,
+    );
+    forward_signals(kernel.clone(), signals)?;
+    let spec = program::spec(options, &kernel, &name_space)?;
+    let result = kernel.start(spec).map_err(|error| start_failure(options, error));
+    let status = result.map(|()| wait(&kernel));
+    kernel.shut_down();
+    if options.stats {
+        eprint!("{}", stats_text(&kernel));
+    }
+    status
+}
+
+/// Guests' open files are host descriptors of ours.
+fn raise_descriptor_limit() {
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum;
+    // With the limit that there is, guests get fewer files.
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit);
+}
+
+fn open_trace(options: &RunOptions) -> anyhow::Result<Option<Trace>> {
+    let Some(names) = &options.trace else { return Ok(None) };
+    let names = names.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect();
+    let out: Box<dyn Write + Send> = match &options.trace_file {
+        Some(path) => {
+            let file = std::fs::File::create(path)
+                .with_context(|| format!("cannot write the trace to {}", path.display()))?;
+            Box::new(std::io::BufWriter::new(file))
+        }
+        None => Box::new(std::io::stderr()),
+    };
+    Ok(Some(Trace::new(out, names)))
+}
+
+fn choose_platform(options: &RunOptions) -> anyhow::Result<Box<dyn Platform>> {
+    let open = |mode: ptrace::Mode| {
+        let mut wanted = ptrace::Options::new(mode);
+        wanted.batch = !options.no_batch;
+        wanted.eager_registers = options.eager_registers;
+        wanted.placement = !options.no_placement;
+        ptrace::Ptrace::new(wanted)
+    };
+    let platform = match options.platform {
+        PlatformName::Ptrace => open(ptrace::Mode::Syscall),
+        PlatformName::Sysemu => open(ptrace::Mode::Sysemu),
+        PlatformName::Auto => open(ptrace::Mode::Sysemu).or_else(|error| {
+            eprintln!("umlaut: sysemu does not work here ({error}); using ptrace");
+            open(ptrace::Mode::Syscall)
+        }),
+    };
+    let platform = platform.context("this host does not let guests run (see `umlaut check`)")?;
+    Ok(Box::new(platform))
+}
+
+/// Passes signals from outside on to the main program; a second SIGTERM or SIGHUP ends everything, and so does the
+/// supervisor's end.
+fn forward_signals(kernel: Arc<Kernel>, signals: std::os::fd::OwnedFd) -> anyhow::Result<()> {
+    let forward = move || {
+        let mut ending = false;
+        loop {
+            let mut byte = [0];
+            match rustix::io::read(&signals, &mut byte) {
+                Ok(1) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                _ => break,
+            }
+            let signal = abi::Signal(i32::from(byte[0]));
+            let ends = matches!(signal, abi::Signal::TERM | abi::Signal::HUP);
+            if ends && ending {
+                break;
+            }
+            ending |= ends;
+            kernel.signal_main(signal);
+        }
+        kernel.end_main();
+    };
+    std::thread::Builder::new().name("signals".into()).stack_size(64 << 10).spawn(forward)?;
+    Ok(())
+}
+
+/// Waits for the main program's end; gives umlaut's exit status.
+fn wait(kernel: &Arc<Kernel>) -> i32 {
+    let waiter = Waiter::new();
+    loop {
+        match kernel.wait_for_main(&waiter) {
+            Some(MainEvent::Ended(GroupExit::Code(code))) => return code,
+            Some(MainEvent::Ended(GroupExit::Signal { signal, .. })) => return 128 + signal.0,
+            Some(MainEvent::Stopped(_)) => {
+                // As the program itself would: the user's shell gets the terminal back. An orphaned group is not
+                // stopped by the host; the guest then goes on at once.
+                let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+                kernel.signal_main(abi::Signal::CONT);
+            }
+            None => return 125,
+        }
+    }
+}
+
+fn start_failure(options: &RunOptions, error: SysError) -> anyhow::Error {
+    let name = options.program.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let errno = error.errno().unwrap_or(Errno::EINTR);
+    let by_path = name.contains('/');
+    let text = match errno {
+        Errno::ENOENT if by_path => format!(
+            "{name}: not found inside the guest, or its interpreter is not. Only parts of the host show \
+             there: see `umlaut run --help`, --bind, --root"
+        ),
+        Errno::ENOENT => {
+            format!("{name}: not found on the guest's PATH. Give its path, or set PATH with --env PATH=…")
+        }
+        Errno::EACCES => format!("{name}: not executable (permission denied). `chmod +x` it, or run it by its shell"),
+        Errno::ENOEXEC => format!("{name}: not a program for x86-64 Linux (wrong architecture or format)"),
+        Errno::ELIBBAD => format!("{name}: its interpreter (ld.so) is not a program for x86-64 Linux"),
+        Errno::EAGAIN => format!("{name}: the host gives no process to run it in. Try `umlaut check`"),
+        errno => format!("{name}: {errno}"),
+    };
+    anyhow!(StartFailure { errno, text })
+}
+
+fn stats_text(kernel: &Kernel) -> String {
+    let totals = kernel.stats.totals();
+    let mut calls: Vec<_> = totals.calls.iter().enumerate().filter(|(_, count)| **count > 0).collect();
+    calls.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let mut text = format!(
+        "umlaut: {} tasks, {} signals, {} exceptions, {} unknown calls\n",
+        totals.tasks, totals.signals, totals.exceptions, totals.unknown_calls
+    );
+    for (number, count) in calls {
+        let name = kernel::syscall::table::row(number as u64).map_or("?", |row| row.name);
+        text.push_str(&format!("{count:>12}  {name}\n"));
+    }
+    text
+}

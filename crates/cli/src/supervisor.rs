@@ -1,0 +1,108 @@
+//! The process that the user starts: it watches over the kernel, which is its child.
+//!
+//! It has one thread and does nothing but wait. Signals for umlaut are passed on to the kernel through a
+//! pipe; when the kernel dies, however that came, what it left behind is given to the supervisor (a
+//! subreaper), which kills it. When the supervisor dies, the kernel sees the pipe's end and ends too.
+
+use std::os::fd::OwnedFd;
+
+use anyhow::Context;
+use host::process::Fork;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+
+/// Signals that are passed on to the guest.
+const FORWARDED: [Signal; 7] =
+    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::ALARM];
+
+/// Forks: returns in the kernel's process, with the end of the pipe that tells of signals. The supervisor stays in here
+/// and ends with the kernel's status.
+pub(crate) fn become_kernel() -> anyhow::Result<OwnedFd> {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).context("becoming a subreaper")?;
+    // Inherited dispositions would hide the ends of children.
+    host::signal::set_default(Signal::CHILD.as_raw())?;
+    let watched: Vec<i32> = FORWARDED.iter().chain([&Signal::CHILD]).map(|signal| signal.as_raw()).collect();
+    host::process::block_signals(&watched);
+    let (signals, to_kernel) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    match host::process::fork().context("starting the kernel's process")? {
+        Fork::Child => {
+            drop(to_kernel);
+            Ok(signals)
+        }
+        Fork::Parent { child } => {
+            drop(signals);
+            std::process::exit(watch(child, &to_kernel, &watched));
+        }
+    }
+}
+
+fn watch(kernel: i32, to_kernel: &OwnedFd, watched: &[i32]) -> i32 {
+    let status = loop {
+        let signal = host::process::wait_for_signal(watched);
+        if signal != Signal::CHILD.as_raw() {
+            let byte = [u8::try_from(signal).unwrap_or(0)];
+            // The kernel may be gone already; its end comes next.
+            let _ = rustix::io::write(to_kernel, &byte);
+            continue;
+        }
+        if let Some(status) = reap_until_kernel(kernel) {
+            break status;
+        }
+    };
+    kill_leftovers();
+    status
+}
+
+/// Reaps what has ended; the kernel's exit status if it is among them.
+fn reap_until_kernel(kernel: i32) -> Option<i32> {
+    let mut found = None;
+    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+        if pid.as_raw_nonzero().get() == kernel {
+            found = Some(exit_code(status));
+        }
+    }
+    found
+}
+
+fn exit_code(status: WaitStatus) -> i32 {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => 1,
+    }
+}
+
+/// Kills what the kernel left behind until nothing is left: each that dies may give us its own children.
+fn kill_leftovers() {
+    loop {
+        for pid in children() {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Our children, as the host lists them.
+fn children() -> Vec<Pid> {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let path = format!("/proc/self/task/{own}/children");
+    match std::fs::read_to_string(path) {
+        Ok(list) => list.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect(),
+        // A host without CONFIG_PROC_CHILDREN: look at everybody's parent.
+        Err(_) => children_by_stat(own),
+    }
+}
+
+fn children_by_stat(own: i32) -> Vec<Pid> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let parent_is_us = |pid: i32| -> Option<bool> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let parent: i32 = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
+        Some(parent == own)
+    };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| parent_is_us(*pid) == Some(true)).filter_map(Pid::from_raw).collect()
+}
