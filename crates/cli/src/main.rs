@@ -4,7 +4,6 @@
 //! over it, `root.rs` composes what guests see of the host, `program.rs` what they start with; `check.rs` probes
 //! the host.
 
-
 mod options;
 mod program;
 mod root;

@@ -37,10 +37,12 @@ pub(crate) enum PlatformName {
 
 #[derive(Debug, Args)]
 #[command(trailing_var_arg = true)]
-#[command(long_about = "Runs PROGRAM under a fresh kernel and ends with its status (128 + n if signal n ended it).
+#[command(
+    long_about = "Runs PROGRAM under a fresh kernel and ends with its status (128 + n if signal n ended it).
 
 Without --root the program sees the system part of the host's / (/usr, /bin, /etc, … without secrets) and the
-current directory, below a throwaway layer: it may change everything, and nothing on the host changes.")]
+current directory, below a throwaway layer: it may change everything, and nothing on the host changes."
+)]
 pub(crate) struct RunOptions {
     /// The program, found on the guest's PATH, and its arguments
     #[arg(required = true, value_name = "PROGRAM [ARGS]", allow_hyphen_values = true)]

@@ -22,7 +22,11 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 const PASSED_ON: [&str; 4] = ["TERM", "LANG", "TZ", "LC_ALL"];
 
 /// Everything that the main program starts with.
-pub(crate) fn spec(options: &RunOptions, _kernel: &Arc<Kernel>, name_space: &NameSpace) -> anyhow::Result<MainProgramSpec> {
+pub(crate) fn spec(
+    options: &RunOptions,
+    _kernel: &Arc<Kernel>,
+    name_space: &NameSpace,
+) -> anyhow::Result<MainProgramSpec> {
     let (uid, gid) = parse_user(&options.user)?;
     let environment = environment(options, uid);
     let arguments: Vec<Vec<u8>> = options.program.iter().map(|word| word.as_bytes().to_vec()).collect();

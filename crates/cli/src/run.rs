@@ -53,13 +53,8 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     // Guests share our user: they must not read our memory.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     let kernel_options = KernelOptions { hostname: options.hostname.clone(), ..KernelOptions::default() };
-    let kernel = Kernel::new(
-        platform,
-        kernel_options,
-        name_space.mounts.clone(),
-        root::special_files(),
-        trace,
-    );
+    let kernel =
+        Kernel::new(platform, kernel_options, name_space.mounts.clone(), root::special_files(), trace);
     forward_signals(kernel.clone(), signals)?;
     let spec = program::spec(options, &kernel, &name_space)?;
     let result = kernel.start(spec).map_err(|error| start_failure(options, error));
@@ -169,7 +164,9 @@ fn start_failure(options: &RunOptions, error: SysError) -> anyhow::Error {
         Errno::ENOENT => {
             format!("{name}: not found on the guest's PATH. Give its path, or set PATH with --env PATH=…")
         }
-        Errno::EACCES => format!("{name}: not executable (permission denied). `chmod +x` it, or run it by its shell"),
+        Errno::EACCES => {
+            format!("{name}: not executable (permission denied). `chmod +x` it, or run it by its shell")
+        }
         Errno::ENOEXEC => format!("{name}: not a program for x86-64 Linux (wrong architecture or format)"),
         Errno::ELIBBAD => format!("{name}: its interpreter (ld.so) is not a program for x86-64 Linux"),
         Errno::EAGAIN => format!("{name}: the host gives no process to run it in. Try `umlaut check`"),

@@ -26,7 +26,11 @@ impl CurrentTask {
             return self.exec(&exec);
         }
         let name = std::mem::take(&mut exec.path);
-        let path = exec.environment.iter().find_map(|entry| entry.strip_prefix(b"PATH=")).unwrap_or(b"/usr/bin:/bin");
+        let path = exec
+            .environment
+            .iter()
+            .find_map(|entry| entry.strip_prefix(b"PATH="))
+            .unwrap_or(b"/usr/bin:/bin");
         let mut failure = Errno::ENOENT;
         for dir in path.split(|byte| *byte == b':').map(<[u8]>::to_vec).collect::<Vec<_>>() {
             exec.path = dir;
