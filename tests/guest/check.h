@@ -347,7 +347,8 @@ static int check_run(struct check_case *c) {
 
 static int check_main(int argc, char **argv) {
     int failed = 0;
-    check_self = argc > 0 && argv[0][0] == '/' ? argv[0] : "/proc/self/exe";
+    static char self[PATH_MAX];
+    check_self = argc > 0 && argv[0][0] == '/' ? argv[0] : argc > 0 && realpath(argv[0], self) ? self : "/proc/self/exe";
     check_traced = getenv("CHECK_TRACE") != NULL;
     if (argc > 1 && argv[1][0] == '@') {
         for (struct check_case *c = check_first; c; c = c->next)
