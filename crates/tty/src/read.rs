@@ -109,13 +109,16 @@ impl LineDiscipline {
     }
 
     fn raw_chunk(&self, max: usize) -> Chunk {
-        let chunk = self.chunk(max.min(self.input.len()), 0);
-        // A remote end's line editor says so by a single EOF character (`copy_from_read_buf`).
+        let n = max.min(self.input.len());
+        let chunk = self.chunk(n, 0);
+        // A remote line editor says so by an EOF character that comes alone. Linux sees that at the last piece
+        // of a longer read as well (`copy_from_read_buf`).
         let ends_file = self.settings.extproc()
             && self.settings.icanon()
-            && self.input.len() == 1
-            && chunk.bytes.first().is_some_and(|&c| c == self.settings.cc(Cc::Eof));
-        if ends_file { self.chunk(0, 1) } else { chunk }
+            && n == self.input.len()
+            && n % PIECE == 1
+            && chunk.bytes.last().is_some_and(|&c| c == self.settings.cc(Cc::Eof));
+        if ends_file { self.chunk(n.saturating_sub(1), 1) } else { chunk }
     }
 
     fn chunk(&self, n: usize, hidden: usize) -> Chunk {

@@ -122,11 +122,21 @@ fn operation() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// How much of a long echo a signal character of the same batch takes back is a race on the host.
+fn without_signals(op: &mut Op) {
+    if let Op::Type(text) = op {
+        text.retain(|c| ![0x03, 0x1a, 0x1c].contains(c));
+        text.push(b'a');
+    }
+}
+
 fn script() -> impl Strategy<Value = Vec<Op>> {
     let much = proptest::option::weighted(0.2, much());
     (settings(), much, proptest::collection::vec(operation(), 1..14)).prop_map(|(first, much, mut ops)| {
-        let middle = ops.len() / 2;
-        ops.splice(middle..middle, much);
+        if let Some(much) = much {
+            ops.insert(ops.len() / 2, much);
+            ops.iter_mut().for_each(without_signals);
+        }
         ops.insert(0, Op::Set(first));
         ops.extend([Op::Counts, Op::Poll, Op::Drain, Op::Screen, Op::Settings]);
         ops

@@ -163,6 +163,9 @@ fn a_remote_editor_sends_bytes() {
     same(&[set(change), typed("\x04"), Op::Poll, Op::Counts, Op::Read(9), Op::Read(9)]);
     same(&[set(change), typed("x\x04"), Op::Read(9), typed("\x04"), Op::Drain]);
     typing(|t| (change(t), t.iflag.insert(I::ISTRIP)).0, &[b"\xe1\x03"]);
+    for n in [62, 63, 64, 127, 128, 129] {
+        same(&[set(change), typed([vec![b'x'; n], vec![4]].concat()), Op::Read(500), Op::Drain]);
+    }
 }
 
 #[test]
