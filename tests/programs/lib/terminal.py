@@ -216,6 +216,11 @@ class Terminal:
             if time.monotonic() > end or not self.read(0.2):
                 self.give_up(f"expected {pattern!r}")
 
+    def ready(self):
+        """Waits for the line `ready`, and for the program to get to what it does next."""
+        self.expect(r"ready\r\n")
+        self.quiet()
+
     def quiet(self, seconds=0.3):
         """Reads until nothing has come for a while, at most ten times as long."""
         before, end = -1, time.monotonic() + 10 * seconds

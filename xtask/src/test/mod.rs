@@ -6,6 +6,7 @@
 mod checks;
 mod crates;
 mod expect;
+mod extra;
 mod guest;
 mod process;
 mod programs;
@@ -228,6 +229,7 @@ fn guest_stage(plan: &Plan, all: bool) -> Result<()> {
 fn programs_stage(plan: &Plan, all: bool) -> Result<()> {
     plan.report.stage("real programs");
     setup::copy_for_all(&plan.workspace.join("tests/programs/lib"), &plan.scratch.path().join("lib"))?;
+    extra::prepare(plan);
     let expectations = expectations(plan, "tests/programs/expect")?;
     let scripts = programs::find(plan)?;
     programs::run(plan, &scripts, &expectations);

@@ -59,6 +59,12 @@ impl Script {
         (self.is("full") && !plan.full).then(|| "only with --full".into())
     }
 
+    /// The fetched or compiled programs that it needs.
+    fn extras(&self, plan: &Plan) -> Vec<PathBuf> {
+        let extras = self.needs.iter().map(|name| plan.workspace.join("target/extra").join(name));
+        extras.filter(|path| path.is_file()).collect()
+    }
+
     /// The platforms that it runs on: sysemu, and those marked `smoke` on the others as well.
     fn platforms<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = &'a str> {
         let all = plan.full || plan.platforms.len() == 1 || self.is("smoke");
@@ -74,7 +80,7 @@ fn available(plan: &Plan, what: &str) -> bool {
     if what.starts_with('/') {
         return Path::new(what).exists();
     }
-    setup::has(what) || plan.scratch.path().join("extra").join(what).exists()
+    setup::has(what) || plan.workspace.join("target/extra").join(what).is_file()
 }
 
 /// The scripts under `tests/programs/`, sorted; those of one family, or whose name contains the filter.
@@ -155,7 +161,8 @@ fn one(
             None if inside.ended == Ended::Exit(0) => None,
             None => Some(inside.text()),
         };
-        let left = if script.is("outside") { None } else { changed(script, &place.path().join("work"))? };
+        let left =
+            if script.is("outside") { None } else { changed(plan, script, &place.path().join("work"))? };
         let known = expectations.get(platform).and_then(|list| list.reason(&script.name, "*", user));
         match (difference.or(left), known) {
             (None, None) => plan.report.passed(1),
@@ -183,6 +190,11 @@ fn once(plan: &Plan, script: &Script, user: User, place: &Path, platform: Option
     }
     let file = script.path.file_name().context("a script has a name")?;
     copy_program(&script.path, &work.join(file), user)?;
+    for extra in script.extras(plan) {
+        if let Some(name) = extra.file_name() {
+            copy_program(&extra, &work.join(name), user)?;
+        }
+    }
     let outside = script.is("outside");
     let umlaut = platform.map_or_else(Vec::new, |platform| plan.umlaut(platform));
     let run = umlaut.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
@@ -231,14 +243,20 @@ fn first_difference(name: &str, native: &[u8], inside: &[u8]) -> String {
 }
 
 /// What a run inside left in its directory on the host: nothing, by default.
-fn changed(script: &Script, work: &Path) -> Result<Option<String>> {
-    let mut names = Vec::new();
+fn changed(plan: &Plan, script: &Script, work: &Path) -> Result<Option<String>> {
+    let mut given = script.extras(plan);
+    given.push(script.path.clone());
     for entry in std::fs::read_dir(work)? {
-        names.push(entry?.path());
+        let entry = entry?;
+        let Some(original) = given.iter().find(|path| path.file_name() == Some(&entry.file_name())) else {
+            return Ok(Some(format!("appeared on the host: {}", entry.path().display())));
+        };
+        if std::fs::read(entry.path())? != std::fs::read(original)? {
+            return Ok(Some(format!("changed on the host: {}", entry.path().display())));
+        }
     }
-    let [only] = &names[..] else { return Ok(Some(format!("changed on the host: {names:?}"))) };
-    let same = std::fs::read(only)? == std::fs::read(&script.path)?;
-    Ok((!same).then(|| format!("changed on the host: {}", only.display())))
+    let gone = given.iter().filter_map(|path| path.file_name()).find(|name| !work.join(name).exists());
+    Ok(gone.map(|name| format!("gone from the host: {}", name.display())))
 }
 
 #[cfg(test)]
