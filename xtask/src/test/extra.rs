@@ -11,7 +11,7 @@ use super::Plan;
 /// Name, npm package (a registry package that holds a Linux binary), path of the binary in it.
 const FETCHED: [(&str, &str, &str); 2] = [
     ("esbuild", "@esbuild/linux-x64@0.28.2", "package/bin/esbuild"), // Go
-    ("turbo", "turbo-linux-64@2.8.17", "turbo-linux-x64/bin/turbo"),         // Rust on musl, static-pie
+    ("turbo", "turbo-linux-64@2.8.17", "turbo-linux-x64/bin/turbo"), // Rust on musl, static-pie
 ];
 
 /// Makes what can be made; says what cannot, so that its tests are skipped for a reason that was told.
