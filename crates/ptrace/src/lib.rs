@@ -6,7 +6,7 @@
 //!
 //! Modules: `stub` (our code in guest processes), `filter` (their seccomp filter), `launch` and `spawner`
 //! (where they come from), `process`, `context` (the loop), `stop` (typed wait results), `host_call`,
-//! `fork`, `slots`, `placement`, `sys` (the requests).
+//! `fork`, `slots`, `placement`, `sys` (the requests); [`probe`], what the host can do.
 //!
 //! Neighbours: implements the traits of `platform`; the kernel knows only these.
 #![allow(
@@ -20,6 +20,7 @@ mod fork;
 mod host_call;
 mod launch;
 mod placement;
+pub mod probe;
 mod process;
 mod shared;
 mod slots;
