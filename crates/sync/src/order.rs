@@ -36,6 +36,8 @@ levels! {
     Dentry = 320;
     /// One inode's own state, outer file systems (overlay) before inner ones.
     OuterInode = 330;
+    /// The shape of a directory tree that is kept in memory (tmpfs).
+    MemoryTree = 335;
     Inode = 340;
     /// A file system's tables (inode caches, side files).
     FileSystem = 360;

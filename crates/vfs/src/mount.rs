@@ -70,6 +70,22 @@ pub struct Mount {
 }
 
 impl Mount {
+    /// A mount of the kernel's own, in no name space, for files without a name (Linux: `kern_mount`): its root.
+    pub fn internal(fs: &Arc<dyn FileSystem>, source: &str) -> Path {
+        let root = Dentry::new_root(fs.root());
+        let mount = Mount {
+            id: 0,
+            fs: fs.clone(),
+            root: root.clone(),
+            at: Mutex::new(None),
+            flags: AtomicU32::new(0),
+            fs_readonly: AtomicBool::new(false),
+            source: source.to_owned(),
+            writers: AtomicU32::new(0),
+        };
+        Path { mount: Arc::new(mount), dentry: root }
+    }
+
     /// Where it is mounted; `None` for the root of the name space and for what was detached.
     pub fn at(&self) -> Option<Path> {
         self.at.lock().clone()

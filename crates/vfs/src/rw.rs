@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use abi::{Errno, FileType, OpenFlags};
+use abi::{Errno, FileType, MAX_RW_COUNT, OpenFlags};
 use sync::{Interrupts, SysError, SysResult};
 
 use crate::ops::remove_privileges;
@@ -31,6 +31,13 @@ fn before_write(file: &FileDescription, caller: &dyn Caller) -> SysResult<()> {
     }
 }
 
+/// Linux: `rw_verify_area`. Neither the offset nor the end may be negative.
+fn check_offset(offset: i64, count: usize) -> SysResult<u64> {
+    let count = i64::try_from(count.min(MAX_RW_COUNT)).unwrap_or(i64::MAX);
+    let valid = offset >= 0 && offset.checked_add(count).is_some();
+    if valid { Ok(offset.cast_unsigned()) } else { Err(Errno::EINVAL.into()) }
+}
+
 /// Reads at the file's offset. `EBADF` unless it is open for reading, `EISDIR`.
 pub fn read(file: &FileDescription, caller: &dyn Caller, to: &mut dyn UserWrite) -> SysResult<usize> {
     check_readable(file)?;
@@ -44,7 +51,7 @@ pub fn read_at(
     offset: i64,
     to: &mut dyn UserWrite,
 ) -> SysResult<usize> {
-    let offset = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+    let offset = check_offset(offset, to.room())?;
     check_readable(file)?;
     file.ops.read_at(file, caller, offset, to)
 }
@@ -63,7 +70,7 @@ pub fn write_at(
     offset: i64,
     from: &mut dyn UserRead,
 ) -> SysResult<usize> {
-    let offset = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+    let offset = check_offset(offset, from.left())?;
     before_write(file, caller)?;
     file.ops.write_at(file, caller, offset, from)
 }

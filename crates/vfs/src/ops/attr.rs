@@ -1,9 +1,9 @@
-//! `chmod`, `chown`, `truncate` and their kin (Linux: `notify_change`, `setattr_prepare`).
+//! `chmod`, `chown`, `truncate`, `fallocate` and their kin (Linux: `notify_change`, `setattr_prepare`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use abi::{AtFlags, Errno, FileMode, FileType};
+use abi::{AtFlags, Errno, FallocFlags, FileMode, FileType};
 use sync::SysResult;
 
 use crate::{
@@ -238,4 +238,47 @@ pub fn ftruncate(file: &FileDescription, size: i64, caller: &dyn Caller) -> SysR
     check_size(&file.attributes()?, size, caller)?;
     remove_privileges(inode, caller)?;
     file.ops.truncate(file, caller, size)
+}
+
+/// Allocates or gives back space of an open file (Linux: `vfs_fallocate`). `EOPNOTSUPP` for modes that do not exist
+/// or that the file system has not.
+pub fn fallocate(
+    file: &FileDescription,
+    mode: FallocFlags,
+    offset: i64,
+    len: i64,
+    caller: &dyn Caller,
+) -> SysResult<()> {
+    let (Ok(offset), Ok(len)) = (u64::try_from(offset), u64::try_from(len)) else {
+        return Err(Errno::EINVAL.into());
+    };
+    if len == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let keeps = mode.contains(FallocFlags::KEEP_SIZE);
+    let known = match mode & !FallocFlags::KEEP_SIZE {
+        FallocFlags::PUNCH_HOLE => keeps,
+        FallocFlags::COLLAPSE_RANGE | FallocFlags::INSERT_RANGE | FallocFlags::WRITE_ZEROES => !keeps,
+        FallocFlags::UNSHARE_RANGE | FallocFlags::ZERO_RANGE => true,
+        other => other.is_empty(),
+    };
+    if !known {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if !file.is_writable() {
+        return Err(Errno::EBADF.into());
+    }
+    let inode = match &file.inode {
+        Some(inode) if inode.file_type == FileType::REG => inode,
+        Some(inode) if inode.is_dir() => return Err(Errno::EISDIR.into()),
+        Some(inode) if inode.file_type == FileType::FIFO => return Err(Errno::ESPIPE.into()),
+        Some(_) => return Err(Errno::ENODEV.into()),
+        None => return Err(Errno::ESPIPE.into()),
+    };
+    let end = offset.checked_add(len).filter(|end| i64::try_from(*end).is_ok()).ok_or(Errno::EFBIG)?;
+    if !mode.contains(FallocFlags::PUNCH_HOLE) {
+        check_size(&file.attributes()?, end, caller)?;
+    }
+    remove_privileges(inode, caller)?;
+    file.ops.allocate(file, caller, mode.bits(), offset, len)
 }

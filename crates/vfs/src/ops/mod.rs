@@ -14,7 +14,7 @@ mod stat;
 mod times;
 mod xattr;
 
-pub use attr::{chmod, chown, fchmod, fchown, ftruncate, remove_privileges, truncate};
+pub use attr::{chmod, chown, fallocate, fchmod, fchown, ftruncate, remove_privileges, truncate};
 pub use create::{link, mkdir, mknod, symlink};
 pub use exec::{Executable, open_exec};
 pub use open::{OpenRequest, open, open_path};
