@@ -1,4 +1,4 @@
-// build: static
+// build: dynamic
 // Mapped files and read/write agree, in every direction and between processes.
 #include "tree.h"
 

@@ -1,4 +1,4 @@
-// build: static -pthread
+// build: dynamic -pthread
 // Readiness of sockets: poll, select and epoll at each stage, and waking those who wait.
 #include "sockets.h"
 #include <pthread.h>

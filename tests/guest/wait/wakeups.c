@@ -1,4 +1,4 @@
-// build: static -pthread
+// build: dynamic -pthread
 // Blocking and waking across processes and threads: nothing is lost, nobody waits for ever.
 #include "waits.h"
 #include <pthread.h>
