@@ -259,6 +259,17 @@ impl HostNode {
         to_name: &[u8],
         mode: RenameMode,
     ) -> SysResult<()> {
+        self.fs.moves.during(|| self.move_name_now(this, name, to_dir, to_name, mode))
+    }
+
+    fn move_name_now(
+        &self,
+        this: &Arc<Inode>,
+        name: &[u8],
+        to_dir: &Arc<Inode>,
+        to_name: &[u8],
+        mode: RenameMode,
+    ) -> SysResult<()> {
         let to_node = to_dir.downcast::<HostNode>().filter(|node| Arc::ptr_eq(&node.fs, &self.fs));
         let to_node = to_node.ok_or(Errno::EXDEV)?;
         let (name, to_name) = (self.new_name(component(name)?)?, to_node.new_name(to_name)?);

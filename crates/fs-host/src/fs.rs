@@ -18,6 +18,7 @@ use crate::blocked::Blocked;
 use crate::check::{self, Verdict};
 use crate::descriptors::{Descriptors, DirFd};
 use crate::error::{errno, retry};
+use crate::moves::Moves;
 use crate::node::HostNode;
 use crate::stat::{FileId, HostStat};
 use crate::{HostFsOptions, Records, Submounts, View};
@@ -30,6 +31,7 @@ pub struct HostFs {
     /// The host's `/proc/self/fd`, through which a descriptor is opened again.
     pub(crate) proc_fd: OwnedFd,
     pub(crate) descriptors: Descriptors,
+    pub(crate) moves: Moves,
     dev: u64,
     /// The `st_dev` shown for each of the host's.
     devices: Mutex<Leaf, SmallVec<[(u64, u64); 1]>>,
@@ -112,6 +114,7 @@ impl HostFs {
             root_fd: Arc::new(DirFd { fd: dir, mount: stat.mount, id: stat.id }),
             proc_fd,
             descriptors: Descriptors::default(),
+            moves: Moves::default(),
             dev,
             devices: Mutex::new(SmallVec::from_iter([(stat.id.dev, dev)])),
             mounts: Mutex::default(),

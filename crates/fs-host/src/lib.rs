@@ -41,6 +41,7 @@ mod dir;
 mod error;
 mod file;
 mod fs;
+mod moves;
 mod node;
 mod ops;
 mod options;

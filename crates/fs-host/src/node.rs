@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use abi::FileMode;
+use abi::{Errno, FileMode};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use smallvec::SmallVec;
@@ -232,20 +232,25 @@ impl HostNode {
         cached
     }
 
-    /// The descriptor of this directory. `ESTALE` when it is no longer where it was found.
+    /// The descriptor of this directory. `ESTALE` when it is no longer where it was found, `ENOENT` when it was removed.
     pub(crate) fn dir_fd(&self, this: &Arc<Inode>) -> SysResult<Arc<DirFd>> {
         if let Some(cached) = self.cached_dir_fd() {
             return Ok(cached);
         }
+        self.fs.moves.past_them(|| self.find_dir(this))
+    }
+
+    fn find_dir(&self, this: &Arc<Inode>) -> SysResult<Arc<DirFd>> {
         // Up to the nearest ancestor that has one (trees can be deep: no recursion), and down again.
         let mut missing = vec![this.clone()];
-        let mut parent = self.parent().ok_or_else(stale)?;
+        // Without a place it was removed through us.
+        let mut parent = self.parent().ok_or(Errno::ENOENT)?;
         let mut at = loop {
             let node = parent.downcast::<HostNode>().ok_or_else(stale)?;
             if let Some(cached) = node.cached_dir_fd() {
                 break cached;
             }
-            let next = node.parent().ok_or_else(stale)?;
+            let next = node.parent().ok_or(Errno::ENOENT)?;
             missing.push(std::mem::replace(&mut parent, next));
             if missing.len() > DEEPEST {
                 return Err(stale());
@@ -285,15 +290,17 @@ impl HostNode {
 
     /// Runs `act` on the first place at which the file still is found.
     fn at_a_place<T>(&self, act: impl Fn(&DirFd, &[u8]) -> SysResult<T>) -> SysResult<T> {
-        let mut result = Err(stale());
-        for place in self.places() {
-            let Some(dir) = place.dir.downcast::<HostNode>() else { continue };
-            result = dir.dir_fd(&place.dir).and_then(|dir| act(&dir, &place.name));
-            if result.is_ok() {
-                break;
+        self.fs.moves.past_them(|| {
+            let mut result = Err(stale());
+            for place in self.places() {
+                let Some(dir) = place.dir.downcast::<HostNode>() else { continue };
+                result = dir.dir_fd(&place.dir).and_then(|dir| act(&dir, &place.name));
+                if result.is_ok() {
+                    break;
+                }
             }
-        }
-        result
+            result
+        })
     }
 
     /// Something that stands for the file itself, whatever happens to its names. For regular files and directories

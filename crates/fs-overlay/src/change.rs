@@ -33,6 +33,9 @@ impl OverlayNode {
         }
         let overlay = &self.overlay;
         overlay.upper()?;
+        if self.is_removed() {
+            return Err(Errno::ENOENT.into());
+        }
         if self.find(name)?.is_some() {
             // Before copy-up: what is refused changes nothing.
             return Err(Errno::EEXIST.into());

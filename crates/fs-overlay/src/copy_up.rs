@@ -88,7 +88,7 @@ impl OverlayNode {
             Some((dir, name)) if !self.is_removed() => {
                 let dir =
                     dir.downcast::<OverlayNode>().and_then(OverlayNode::upper).ok_or(Errno::ESTALE.into());
-                dir.and_then(|dir| upper.place(&made, &dir, &name))
+                dir.and_then(|dir| upper.place_unnoticed(&made, &dir, &name))
             }
             _ => upper.forget_name(&made),
         };
@@ -147,12 +147,7 @@ impl Upper {
             copy_content(lower, made, attributes.size.min(size))?;
         }
         copy_xattrs(lower, made)?;
-        let times = AttributeChange {
-            atime: Some(SetTime::At(attributes.atime)),
-            mtime: Some(SetTime::At(attributes.mtime)),
-            ..AttributeChange::default()
-        };
-        made.ops.set_attributes(made, &times)
+        made.ops.set_attributes(made, &times_of(attributes))
     }
 
     /// Makes a node that nobody finds: a file without a name where that can be, else one in `work`.
@@ -179,6 +174,15 @@ impl Upper {
             None => dir.ops.link(dir, name, &made.inode),
             Some(own) => self.work.ops.rename(&self.work, own, dir, name, RenameMode::NoReplace),
         }
+    }
+
+    /// The same without a trace in the directory's times: nothing changed that one sees.
+    fn place_unnoticed(&self, made: &Made, dir: &Arc<Inode>, name: &[u8]) -> SysResult<()> {
+        let before = dir.ops.attributes(dir)?;
+        self.place(made, dir, name)?;
+        // As overlayfs: if it can be had.
+        let _ = dir.ops.set_attributes(dir, &times_of(&before));
+        Ok(())
     }
 
     /// Gives it the name `name` in `dir`, in place of a file that is there.
@@ -235,6 +239,15 @@ impl Upper {
             }
         }
         self.work.ops.rmdir(&self.work, name, &rest)
+    }
+}
+
+/// Sets the times that `attributes` has.
+fn times_of(attributes: &Attributes) -> AttributeChange {
+    AttributeChange {
+        atime: Some(SetTime::At(attributes.atime)),
+        mtime: Some(SetTime::At(attributes.mtime)),
+        ..AttributeChange::default()
     }
 }
 
