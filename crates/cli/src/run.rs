@@ -45,9 +45,10 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     // What the caller had open is not for guests (INVARIANTS 1.9).
     host::process::close_from(3).context("closing inherited descriptors")?;
     raise_descriptor_limit();
+    let signals = supervisor::become_kernel()?;
+    // Behind the fork: hostfs keeps /proc/self/fd open, which is the supervisor's before it.
     let name_space = root::compose(options)?;
     let trace = open_trace(options)?;
-    let signals = supervisor::become_kernel()?;
     rustix::thread::set_no_new_privs(true).context("giving up privileges")?;
     let platform = choose_platform(options)?;
     // Guests share our user: they must not read our memory.
