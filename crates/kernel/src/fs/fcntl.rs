@@ -8,7 +8,7 @@ use vfs::FileDescription;
 use vfs::locks::{self, LockKind, LockOwner, LockWait};
 
 use crate::resource::NOFILE;
-use crate::syscall::{Fd, Outcome, SyscallReturn};
+use crate::syscall::{Fd, FcntlArg, Outcome, SyscallReturn};
 use crate::task::CurrentTask;
 
 /// The status flags that `F_SETFL` may change.
@@ -18,7 +18,8 @@ const SETTABLE: OpenFlags = OpenFlags::APPEND
     .union(OpenFlags::DIRECT)
     .union(OpenFlags::NOATIME);
 
-pub fn sys_fcntl(task: &mut CurrentTask, fd: Fd, cmd: FcntlCmd, argument: u64) -> SysResult<Outcome> {
+pub fn sys_fcntl(task: &mut CurrentTask, fd: Fd, cmd: FcntlCmd, argument: FcntlArg) -> SysResult<Outcome> {
+    let argument = argument.0;
     let entry = task.files.table.entry(fd.0)?;
     let file = entry.file;
     let allowed_with_path = matches!(

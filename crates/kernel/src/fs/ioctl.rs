@@ -3,10 +3,10 @@
 use abi::{Errno, FileType, Ioctl, OpenFlags, UserAddr};
 use sync::SysResult;
 
-use crate::syscall::{Fd, Hex};
+use crate::syscall::{Fd, IoctlArg};
 use crate::task::CurrentTask;
 
-pub fn sys_ioctl(task: &mut CurrentTask, fd: Fd, command: Ioctl, argument: Hex) -> SysResult<usize> {
+pub fn sys_ioctl(task: &mut CurrentTask, fd: Fd, command: Ioctl, argument: IoctlArg) -> SysResult<usize> {
     let file = task.files.get(fd)?;
     let at = UserAddr(argument.0);
     match command {

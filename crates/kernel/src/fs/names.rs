@@ -5,7 +5,7 @@ use sync::SysResult;
 use vfs::ops::{self, TimesChange};
 use vfs::{RenameMode, SetTime};
 
-use crate::syscall::{Fd, Octal, UserCStr};
+use crate::syscall::{Fd, Id, In, Octal, UserCStr, UtimeTimes};
 use crate::task::CurrentTask;
 
 pub fn sys_link(task: &mut CurrentTask, old: UserCStr, new: UserCStr) -> SysResult<()> {
@@ -112,15 +112,15 @@ pub fn sys_fchmod(task: &mut CurrentTask, fd: Fd, mode: Octal) -> SysResult<()> 
 }
 
 /// An owner to set; -1 leaves it as it is.
-fn owner(id: u32) -> Option<u32> {
-    (id != u32::MAX).then_some(id)
+fn owner(id: Id) -> Option<u32> {
+    (id.0 != u32::MAX).then_some(id.0)
 }
 
-pub fn sys_chown(task: &mut CurrentTask, path: UserCStr, uid: u32, gid: u32) -> SysResult<()> {
+pub fn sys_chown(task: &mut CurrentTask, path: UserCStr, uid: Id, gid: Id) -> SysResult<()> {
     sys_fchownat(task, Fd::CWD, path, uid, gid, AtFlags::empty())
 }
 
-pub fn sys_lchown(task: &mut CurrentTask, path: UserCStr, uid: u32, gid: u32) -> SysResult<()> {
+pub fn sys_lchown(task: &mut CurrentTask, path: UserCStr, uid: Id, gid: Id) -> SysResult<()> {
     sys_fchownat(task, Fd::CWD, path, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
 }
 
@@ -128,8 +128,8 @@ pub fn sys_fchownat(
     task: &mut CurrentTask,
     dirfd: Fd,
     path: UserCStr,
-    uid: u32,
-    gid: u32,
+    uid: Id,
+    gid: Id,
     flags: AtFlags,
 ) -> SysResult<()> {
     if !(AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH).contains(flags) {
@@ -139,7 +139,7 @@ pub fn sys_fchownat(
     ops::chown(&task.fs_context(), dirfd.0, &path, owner(uid), owner(gid), flags)
 }
 
-pub fn sys_fchown(task: &mut CurrentTask, fd: Fd, uid: u32, gid: u32) -> SysResult<()> {
+pub fn sys_fchown(task: &mut CurrentTask, fd: Fd, uid: Id, gid: Id) -> SysResult<()> {
     ops::fchown(&task.files.get(fd)?, owner(uid), owner(gid), task)
 }
 
@@ -175,13 +175,13 @@ pub fn sys_utimensat(
     task: &mut CurrentTask,
     dirfd: Fd,
     path: UserCStr,
-    times: UserAddr,
+    times: UtimeTimes,
     flags: AtFlags,
 ) -> SysResult<()> {
-    let times = match times.is_null() {
+    let times = match times.0.is_null() {
         true => TimesChange::NOW,
         false => {
-            let [atime, mtime] = task.mm.read::<[Timespec; 2]>(times)?;
+            let [atime, mtime] = task.mm.read::<[Timespec; 2]>(times.0)?;
             let omits = |time: Timespec| time.nsec == Timespec::UTIME_OMIT;
             // Nothing to do is done before anything is looked at.
             if omits(atime) && omits(mtime) {
@@ -196,11 +196,11 @@ pub fn sys_utimensat(
     change(task, dirfd, path.0, times, flags)
 }
 
-pub fn sys_futimesat(task: &mut CurrentTask, dirfd: Fd, path: UserCStr, times: UserAddr) -> SysResult<()> {
+pub fn sys_futimesat(task: &mut CurrentTask, dirfd: Fd, path: UserCStr, times: In<[Timeval; 2]>) -> SysResult<()> {
     let times = match times.is_null() {
         true => TimesChange::NOW,
         false => {
-            let [atime, mtime] = task.mm.read::<[Timeval; 2]>(times)?;
+            let [atime, mtime] = task.mm.read::<[Timeval; 2]>(times.0)?;
             let time = |time: Timeval| match time.is_valid() {
                 true => Ok(Some(SetTime::At(Timespec { sec: time.sec, nsec: time.usec * 1000 }))),
                 false => Err(Errno::EINVAL),
@@ -211,15 +211,15 @@ pub fn sys_futimesat(task: &mut CurrentTask, dirfd: Fd, path: UserCStr, times: U
     change(task, dirfd, path.0, times, AtFlags::empty())
 }
 
-pub fn sys_utimes(task: &mut CurrentTask, path: UserCStr, times: UserAddr) -> SysResult<()> {
+pub fn sys_utimes(task: &mut CurrentTask, path: UserCStr, times: In<[Timeval; 2]>) -> SysResult<()> {
     sys_futimesat(task, Fd::CWD, path, times)
 }
 
-pub fn sys_utime(task: &mut CurrentTask, path: UserCStr, times: UserAddr) -> SysResult<()> {
+pub fn sys_utime(task: &mut CurrentTask, path: UserCStr, times: In<Utimbuf>) -> SysResult<()> {
     let times = match times.is_null() {
         true => TimesChange::NOW,
         false => {
-            let given: Utimbuf = task.mm.read(times)?;
+            let given: Utimbuf = task.mm.read(times.0)?;
             let time = |sec: i64| Some(SetTime::At(Timespec { sec, nsec: 0 }));
             TimesChange { atime: time(given.actime), mtime: time(given.modtime) }
         }

@@ -9,15 +9,16 @@ use vfs::ops::{self, OpenRequest};
 use zerocopy::IntoBytes;
 
 use crate::resource::NOFILE;
-use crate::syscall::{Fd, In, Octal, UserCStr};
+use crate::syscall::{CreateMode, Device, Fd, In, Octal, UserCStr};
 use crate::task::CurrentTask;
 
-pub fn sys_open(task: &mut CurrentTask, path: UserCStr, flags: OpenFlags, mode: Octal) -> SysResult<Fd> {
+pub fn sys_open(task: &mut CurrentTask, path: UserCStr, flags: OpenFlags, mode: CreateMode) -> SysResult<Fd> {
     sys_openat(task, Fd::CWD, path, flags, mode)
 }
 
 pub fn sys_creat(task: &mut CurrentTask, path: UserCStr, mode: Octal) -> SysResult<Fd> {
-    sys_openat(task, Fd::CWD, path, OpenFlags::CREAT | OpenFlags::WRONLY | OpenFlags::TRUNC, mode)
+    let flags = OpenFlags::CREAT | OpenFlags::WRONLY | OpenFlags::TRUNC;
+    do_open(task, Fd::CWD, path, &OpenRequest::open(flags, mode.0)?)
 }
 
 pub fn sys_openat(
@@ -25,7 +26,7 @@ pub fn sys_openat(
     dirfd: Fd,
     path: UserCStr,
     flags: OpenFlags,
-    mode: Octal,
+    mode: CreateMode,
 ) -> SysResult<Fd> {
     do_open(task, dirfd, path, &OpenRequest::open(flags, mode.0)?)
 }
@@ -130,9 +131,9 @@ fn replace(task: &mut CurrentTask, old: Fd, new: Fd, cloexec: bool) -> SysResult
     Ok(new)
 }
 
-pub fn sys_umask(task: &mut CurrentTask, mask: u32) -> SysResult<u32> {
+pub fn sys_umask(task: &mut CurrentTask, mask: Octal) -> SysResult<u32> {
     let old = task.fs.get().umask;
-    task.fs.update(|fs| fs.umask = mask & 0o777);
+    task.fs.update(|fs| fs.umask = mask.0 & 0o777);
     Ok(old)
 }
 
@@ -145,7 +146,7 @@ pub fn sys_mkdirat(task: &mut CurrentTask, dirfd: Fd, path: UserCStr, mode: Octa
     ops::mkdir(&task.fs_context(), dirfd.0, &path, mode.0)
 }
 
-pub fn sys_mknod(task: &mut CurrentTask, path: UserCStr, mode: Octal, dev: u64) -> SysResult<()> {
+pub fn sys_mknod(task: &mut CurrentTask, path: UserCStr, mode: FileMode, dev: Device) -> SysResult<()> {
     sys_mknodat(task, Fd::CWD, path, mode, dev)
 }
 
@@ -153,10 +154,10 @@ pub fn sys_mknodat(
     task: &mut CurrentTask,
     dirfd: Fd,
     path: UserCStr,
-    mode: Octal,
-    dev: u64,
+    mode: FileMode,
+    dev: Device,
 ) -> SysResult<()> {
     let path = task.mm.read_path(path.0)?;
     // Device numbers come in 32 bits.
-    ops::mknod(&task.fs_context(), dirfd.0, &path, FileMode::from_bits_retain(mode.0), dev & 0xffff_ffff)
+    ops::mknod(&task.fs_context(), dirfd.0, &path, mode, dev.0 & 0xffff_ffff)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abi::{Errno, FallocFlags, FlockOp, RwfFlags, SyncFileRangeFlags, UserAddr, Whence};
+use abi::{Errno, Fadvise, FallocFlags, FlockOp, RwfFlags, SyncFileRangeFlags, UserAddr, Whence};
 use platform::GuestRange;
 use smallvec::SmallVec;
 use sync::SysResult;
@@ -10,7 +10,7 @@ use vfs::rw::{self, CopyOffset};
 use vfs::{FileDescription, Seek};
 
 use crate::mm::{UserSink, UserSource};
-use crate::syscall::{Fd, InBuf, InOut, IoVec, OutBuf};
+use crate::syscall::{Fd, InBuf, InOut, IoVec, OutBuf, OutVec};
 use crate::task::CurrentTask;
 
 /// Bytes that one call transfers at most (`MAX_RW_COUNT`).
@@ -114,19 +114,19 @@ pub fn sys_pwrite64(task: &mut CurrentTask, fd: Fd, buf: InBuf, at: i64) -> SysR
     do_write(task, fd, one(buf.addr, buf.len), offset(at)?)
 }
 
-pub fn sys_readv(task: &mut CurrentTask, fd: Fd, vec: IoVec) -> SysResult<usize> {
-    do_read(task, fd, read_io_vec(task, vec), At::File)
+pub fn sys_readv(task: &mut CurrentTask, fd: Fd, vec: OutVec) -> SysResult<usize> {
+    do_read(task, fd, read_io_vec(task, IoVec { addr: vec.addr, count: vec.count }), At::File)
 }
 
 pub fn sys_writev(task: &mut CurrentTask, fd: Fd, vec: IoVec) -> SysResult<usize> {
     do_write(task, fd, read_io_vec(task, vec), At::File)
 }
 
-pub fn sys_preadv(task: &mut CurrentTask, fd: Fd, vec: IoVec, at: i64) -> SysResult<usize> {
-    do_read(task, fd, read_io_vec(task, vec), offset(at)?)
+pub fn sys_preadv(task: &mut CurrentTask, fd: Fd, vec: OutVec, at: i64, _high: u64) -> SysResult<usize> {
+    do_read(task, fd, read_io_vec(task, IoVec { addr: vec.addr, count: vec.count }), offset(at)?)
 }
 
-pub fn sys_pwritev(task: &mut CurrentTask, fd: Fd, vec: IoVec, at: i64) -> SysResult<usize> {
+pub fn sys_pwritev(task: &mut CurrentTask, fd: Fd, vec: IoVec, at: i64, _high: u64) -> SysResult<usize> {
     do_write(task, fd, read_io_vec(task, vec), offset(at)?)
 }
 
@@ -143,13 +143,13 @@ fn offset2(at: i64, flags: RwfFlags) -> SysResult<At> {
 pub fn sys_preadv2(
     task: &mut CurrentTask,
     fd: Fd,
-    vec: IoVec,
+    vec: OutVec,
     at: i64,
     _high: u64,
     flags: RwfFlags,
 ) -> SysResult<usize> {
     let at = offset2(at, flags)?;
-    do_read(task, fd, read_io_vec(task, vec), at)
+    do_read(task, fd, read_io_vec(task, IoVec { addr: vec.addr, count: vec.count }), at)
 }
 
 pub fn sys_pwritev2(
@@ -274,12 +274,12 @@ pub fn sys_syncfs(task: &mut CurrentTask, fd: Fd) -> SysResult<()> {
     }
 }
 
-pub fn sys_fadvise64(task: &mut CurrentTask, fd: Fd, _at: i64, len: i64, advice: i32) -> SysResult<()> {
+pub fn sys_fadvise64(task: &mut CurrentTask, fd: Fd, _at: i64, len: i64, advice: Fadvise) -> SysResult<()> {
     let file = task.files.get(fd)?;
     if file.inode.as_ref().is_none_or(|inode| inode.file_type == abi::FileType::FIFO) {
         return Err(Errno::ESPIPE.into());
     }
-    if len < 0 || !(0..=5).contains(&advice) {
+    if len < 0 || advice.name().is_none() {
         return Err(Errno::EINVAL.into());
     }
     Ok(())

@@ -10,7 +10,7 @@ use vfs::ops::{self, Stat};
 use vfs::{Attributes, DirSink, FsStat};
 use zerocopy::IntoBytes;
 
-use crate::syscall::{Fd, Out, OutBuf, UserCStr};
+use crate::syscall::{Fd, Out, OutBuf, OutDirents, OutDirents64, OutPath, UserCStr};
 use crate::task::CurrentTask;
 
 fn signed(value: u64) -> i64 {
@@ -218,7 +218,7 @@ pub fn sys_chroot(task: &mut CurrentTask, path: UserCStr) -> SysResult<()> {
     Ok(())
 }
 
-pub fn sys_getcwd(task: &mut CurrentTask, buf: OutBuf) -> SysResult<usize> {
+pub fn sys_getcwd(task: &mut CurrentTask, buf: OutPath) -> SysResult<usize> {
     let place = task.fs.get();
     let mut path = vfs::getcwd(&place.cwd, &place.root)?;
     path.push(0);
@@ -275,24 +275,24 @@ impl DirSink for Entries {
     }
 }
 
-pub fn sys_getdents64(task: &mut CurrentTask, fd: Fd, buf: OutBuf) -> SysResult<usize> {
-    getdents(task, fd, buf, Format::Dirent64)
+pub fn sys_getdents64(task: &mut CurrentTask, fd: Fd, buf: OutDirents64) -> SysResult<usize> {
+    getdents(task, fd, OutDirents { addr: buf.addr, len: buf.len }, Format::Dirent64)
 }
 
-pub fn sys_getdents(task: &mut CurrentTask, fd: Fd, buf: OutBuf) -> SysResult<usize> {
+pub fn sys_getdents(task: &mut CurrentTask, fd: Fd, buf: OutDirents) -> SysResult<usize> {
     getdents(task, fd, buf, Format::Old)
 }
 
-fn getdents(task: &mut CurrentTask, fd: Fd, buf: OutBuf, format: Format) -> SysResult<usize> {
+fn getdents(task: &mut CurrentTask, fd: Fd, buf: OutDirents, format: Format) -> SysResult<usize> {
     let file = task.files.get(fd)?;
     if file.inode.as_ref().is_none_or(|inode| !inode.is_dir()) {
         return Err(Errno::ENOTDIR.into());
     }
-    if !buf.addr.in_guest_range(buf.len as u64) {
+    if !buf.addr.in_guest_range(u64::from(buf.len)) {
         return Err(Errno::EFAULT.into());
     }
-    // The size is an `unsigned int` there; more than this at once helps nobody.
-    let room = (buf.len & 0xffff_ffff).min(1 << 20);
+    // More than this at once helps nobody.
+    let room = usize::try_from(buf.len).unwrap_or(usize::MAX).min(1 << 20);
     let mut entries = Entries { format, bytes: Vec::new(), room, full: false };
     let before = file.ops.seek(&file, vfs::Seek::Current(0)).ok();
     file.ops.read_dir(&file, task, &mut entries)?;

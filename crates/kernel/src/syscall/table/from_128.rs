@@ -5,20 +5,20 @@ use abi::*;
 
 use crate::syscall::row::syscalls;
 use crate::syscall::*;
-use crate::{futex, signal, task, time};
+use crate::{fs, futex, signal, task, time};
 
 syscalls! {
     128 rt_sigtimedwait (set: In<SigSet>, info: Out<Siginfo>, timeout: In<Timespec>, set_size: usize) = signal::syscalls::sys_rt_sigtimedwait;
     129 rt_sigqueueinfo (pid: Pid, signal: Signal, info: In<Siginfo>) = signal::syscalls::sys_rt_sigqueueinfo;
     130 rt_sigsuspend (set: In<SigSet>, set_size: usize) = signal::syscalls::sys_rt_sigsuspend;
     131 sigaltstack (new: In<Sigaltstack>, old: Out<Sigaltstack>) = signal::syscalls::sys_sigaltstack;
-    132 utime (path: UserCStr, times: In<Utimbuf>) missing "not built yet";
-    133 mknod (path: UserCStr, mode: FileMode, device: Device) missing "not built yet";
+    132 utime (path: UserCStr, times: In<Utimbuf>) = fs::names::sys_utime;
+    133 mknod (path: UserCStr, mode: FileMode, device: Device) = fs::open::sys_mknod;
     134 uselib (path: UserCStr) missing "Linux on x86-64 has none";
     135 personality (persona: Personality) missing "not built yet";
     136 ustat (device: Device, info: Out<Ustat>) missing "not built yet";
-    137 statfs (path: UserCStr, info: Out<Statfs>) missing "not built yet";
-    138 fstatfs (fd: Fd, info: Out<Statfs>) missing "not built yet";
+    137 statfs (path: UserCStr, info: Out<Statfs>) = fs::stat::sys_statfs;
+    138 fstatfs (fd: Fd, info: Out<Statfs>) = fs::stat::sys_fstatfs;
     139 sysfs (option: SysfsOption, first: Hex, second: Hex) missing "nobody uses it";
     140 getpriority (which: PriorityWhich, who: i32) missing "not built yet";
     141 setpriority (which: PriorityWhich, who: i32, nice: i32) missing "not built yet";
@@ -41,8 +41,8 @@ syscalls! {
     158 arch_prctl (code: ArchPrctlOp, value: ArchPrctlArg) = task::ids::sys_arch_prctl;
     159 adjtimex (timex: InOut<Timex>) missing "not built yet";
     160 setrlimit (resource: Resource, limit: In<Rlimit>) missing "not built yet";
-    161 chroot (path: UserCStr) missing "not built yet";
-    162 sync () missing "not built yet";
+    161 chroot (path: UserCStr) = fs::stat::sys_chroot;
+    162 sync () = fs::rw::sys_sync;
     163 acct (path: UserCStr) missing "no accounting files";
     164 settimeofday (time: In<Timeval>, zone: In<Timezone>) missing "not built yet";
     165 mount (source: UserCStr, target: UserCStr, kind: UserCStr, flags: MountFlags, data: UserCStr) missing "not built yet";
@@ -67,7 +67,7 @@ syscalls! {
     184 tuxcall (arg1: Hex, arg2: Hex, arg3: Hex) missing "Linux never had it";
     185 security (arg1: Hex, arg2: Hex, arg3: Hex) missing "Linux never had it";
     186 gettid () = task::ids::sys_gettid;
-    187 readahead (fd: Fd, offset: i64, count: usize) missing "not built yet";
+    187 readahead (fd: Fd, offset: i64, count: usize) = fs::rw::sys_readahead;
     188 setxattr (path: UserCStr, name: UserCStr, value: InBuf, flags: XattrFlags) missing "no extended attributes for guests yet";
     189 lsetxattr (path: UserCStr, name: UserCStr, value: InBuf, flags: XattrFlags) missing "no extended attributes for guests yet";
     190 fsetxattr (fd: Fd, name: UserCStr, value: InBuf, flags: XattrFlags) missing "no extended attributes for guests yet";
@@ -97,11 +97,11 @@ syscalls! {
     214 epoll_ctl_old (arg1: Hex, arg2: Hex, arg3: Hex, arg4: Hex) missing "Linux never had it";
     215 epoll_wait_old (arg1: Hex, arg2: Hex, arg3: Hex, arg4: Hex) missing "Linux never had it";
     216 remap_file_pages (addr: UserAddr, len: u64, prot: Prot, page: u64, flags: MapFlags) missing "Linux only emulates it";
-    217 getdents64 (fd: Fd, entries: OutDirents64) missing "not built yet";
+    217 getdents64 (fd: Fd, entries: OutDirents64) = fs::stat::sys_getdents64;
     218 set_tid_address (at: UserAddr) = task::ids::sys_set_tid_address;
     219 restart_syscall () missing "not built yet";
     220 semtimedop (id: i32, ops: InArray<Sembuf>, timeout: In<Timespec>) missing "no System V semaphores yet";
-    221 fadvise64 (fd: Fd, offset: i64, len: i64, advice: Fadvise) missing "not built yet";
+    221 fadvise64 (fd: Fd, offset: i64, len: i64, advice: Fadvise) = fs::rw::sys_fadvise64;
     222 timer_create (clock: Clock, event: In<Sigevent>, timer: Out<i32>) missing "not built yet";
     223 timer_settime (timer: i32, flags: TimerFlags, new: In<Itimerspec>, old: Out<Itimerspec>) missing "not built yet";
     224 timer_gettime (timer: i32, value: Out<Itimerspec>) missing "not built yet";
@@ -115,7 +115,7 @@ syscalls! {
     232 epoll_wait (epfd: Fd, events: OutArray<EpollEvent>, timeout: i32) missing "not built yet";
     233 epoll_ctl (epfd: Fd, op: EpollOp, fd: Fd, event: In<EpollEvent>) missing "not built yet";
     234 tgkill (pid: Pid, tid: Pid, signal: Signal) = signal::syscalls::sys_tgkill;
-    235 utimes (path: UserCStr, times: In<[Timeval; 2]>) missing "not built yet";
+    235 utimes (path: UserCStr, times: In<[Timeval; 2]>) = fs::names::sys_utimes;
     236 vserver (arg1: Hex, arg2: Hex, arg3: Hex, arg4: Hex, arg5: Hex) missing "Linux never had it";
     237 mbind (addr: UserAddr, len: u64, mode: MempolicyMode, nodes: UserAddr, max_node: u64, flags: MbindFlags) missing "one memory node";
     238 set_mempolicy (mode: MempolicyMode, nodes: UserAddr, max_node: u64) missing "one memory node";
