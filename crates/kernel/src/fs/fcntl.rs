@@ -8,7 +8,7 @@ use vfs::FileDescription;
 use vfs::locks::{self, LockKind, LockOwner, LockWait};
 
 use crate::resource::NOFILE;
-use crate::syscall::{Fd, FcntlArg, Outcome, SyscallReturn};
+use crate::syscall::{FcntlArg, Fd, Outcome, SyscallReturn};
 use crate::task::CurrentTask;
 
 /// The status flags that `F_SETFL` may change.

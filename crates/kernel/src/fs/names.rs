@@ -196,7 +196,12 @@ pub fn sys_utimensat(
     change(task, dirfd, path.0, times, flags)
 }
 
-pub fn sys_futimesat(task: &mut CurrentTask, dirfd: Fd, path: UserCStr, times: In<[Timeval; 2]>) -> SysResult<()> {
+pub fn sys_futimesat(
+    task: &mut CurrentTask,
+    dirfd: Fd,
+    path: UserCStr,
+    times: In<[Timeval; 2]>,
+) -> SysResult<()> {
     let times = match times.is_null() {
         true => TimesChange::NOW,
         false => {
