@@ -46,8 +46,8 @@
 // WRITING CASES
 //
 // CASE runs in a forked child, leader of a process group of its own, killed after 20 s; what is left of the group afterwards
-// is killed too. CASE_INLINE runs in the program's first process: only for what is spoiled by a fork. Signals, masks and
-// limits are whatever the runner left, with SIGALRM default and unblocked.
+// is killed too. CASE_INLINE runs in the program's first process: only for what is spoiled by a fork. A case begins with
+// all signals at their defaults and none blocked; limits are whatever the runner left.
 // A failing check reports through descriptor 200 and ends its own process at once, so checks work in threads, in forked
 // children (the case fails even if nobody looks at their status) and, through HELPER, in exec'd images.
 // CHECK(cond), CHECK_EQ/NE/LT/LE/GT/GE(a, b) compare as long long; CHECK_STR(a, b) strings.
@@ -357,10 +357,11 @@ static int check_main(int argc, char **argv) {
     }
     check_pid = getpid();
     struct sigaction act = {.sa_handler = check_on_alarm};
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGALRM);
-    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (int sig = 1; sig < 65; sig++)
+        if (sig != SIGKILL && sig != SIGSTOP && sig != 32 && sig != 33) signal(sig, SIG_DFL);
     sigaction(SIGALRM, &act, NULL);
     for (int i = 1; i < argc; i++) {
         int found = argv[i][0] == '-';

@@ -29,6 +29,13 @@ CHECK_USED static long now_ms(void) {
 CHECK_USED static volatile unsigned *shared_words(void) {
     return CHECK_MAP(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 }
+// Sleep until n waiters are there. Requeueing from a word to itself changes nothing and counts them.
+CHECK_USED static void wait_for_waiters(volatile unsigned *word, int n, int private_flag) {
+    long got = 0;
+    for (long t = now_ms(); got < n && now_ms() - t < 10000; sched_yield())
+        got = CHECK_OK(futex(word, FUTEX_REQUEUE | private_flag, 0, (void *)1000l, word, 0));
+    CHECK_EQ(got, n);
+}
 // Wake `count`, trying until that many waiters were there to be woken (5 s at most).
 CHECK_USED static void wake_exactly(volatile unsigned *word, int op, int count) {
     int woken = 0;

@@ -13,7 +13,7 @@ static void *wait_on_a(void *arg) {
 static pthread_t threads[8];
 static void waiters(int n, int private) {
     for (int i = 0; i < n; i++) CHECK_EQ(pthread_create(&threads[i], NULL, wait_on_a, (void *)(long)private), 0);
-    sleep_ms(40);
+    wait_for_waiters(&a, n, private ? FUTEX_PRIVATE_FLAG : 0);
 }
 static void join(int n) {
     for (int i = 0; i < n; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
@@ -64,7 +64,7 @@ CASE(requeue_across_processes) {
         p[i] = CHECK_OK(fork());
         if (p[i] == 0) _exit(futex(s, FUTEX_WAIT, 0, &(struct timespec){10, 0}, NULL, 0) == 0 ? 0 : errno);
     }
-    sleep_ms(60);
+    wait_for_waiters(s, 3, 0);
     CHECK_EQ(futex(s, FUTEX_CMP_REQUEUE, 0, (void *)10l, s + 100, 0), 3);
     CHECK_EQ(futex(s, FUTEX_WAKE, 10, NULL, NULL, 0), 0);
     CHECK_EQ(futex(s + 100, FUTEX_WAKE, 10, NULL, NULL, 0), 3);
@@ -75,11 +75,9 @@ CASE(a_requeued_waiter_times_out_at_its_new_place) {
     volatile unsigned *s = shared_words();
     pid_t p = CHECK_OK(fork());
     if (p == 0) {
-        s[1] = 1;
-        _exit(futex(s, FUTEX_WAIT, 0, &(struct timespec){0, 200000000}, NULL, 0) == -1 ? errno : 0);
+        _exit(futex(s, FUTEX_WAIT, 0, &(struct timespec){0, 300000000}, NULL, 0) == -1 ? errno : 0);
     }
-    while (!s[1]) sched_yield();
-    sleep_ms(50);
+    wait_for_waiters(s, 1, 0);
     CHECK_EQ(futex(s, FUTEX_REQUEUE, 0, (void *)1l, s + 9, 0), 1);
     CHECK_EXIT(p, ETIMEDOUT);
     CHECK_EQ(futex(s + 9, FUTEX_WAKE, 1, NULL, NULL, 0), 0);
@@ -112,7 +110,8 @@ CASE(wake_op_wakes_both) {
             p[k] = CHECK_OK(fork());
             if (p[k] == 0) _exit(futex(s + 10 + k, FUTEX_WAIT, 0, &(struct timespec){10, 0}, NULL, 0) == 0 ? 0 : errno);
         }
-        sleep_ms(30);
+        wait_for_waiters(s + 10, 1, 0);
+        wait_for_waiters(s + 11, 1, 0);
         CHECK_EQ(futex(s + 10, FUTEX_WAKE_OP, 1, (void *)1l, s + 11, FUTEX_OP(FUTEX_OP_ADD, 1, t[i].cmp, t[i].arg)), 1 + t[i].wakes);
         CHECK_EQ(s[11], 1);
         CHECK_EXIT(p[0], 0);

@@ -84,10 +84,11 @@ static void *waiting(void *arg) {
     __atomic_add_fetch(&woken, 1, __ATOMIC_SEQ_CST);
     return NULL;
 }
+static int asleep;
 static void start(struct waiter *w, int op, unsigned bits) {
     *w = (struct waiter){.word = &word, .op = op, .bits = bits};
     CHECK_EQ(pthread_create(&w->thread, NULL, waiting, w), 0);
-    sleep_ms(20);  // asleep now, behind those before it
+    wait_for_waiters(&word, ++asleep, op & FUTEX_PRIVATE_FLAG);  // behind those before it
 }
 static void wait_woken(int n) {
     for (long t = now_ms(); woken < n && now_ms() - t < 5000;) sched_yield();
@@ -185,12 +186,10 @@ CASE(a_killed_waiter_leaves_the_queue) {
     volatile unsigned *s = shared_words();
     pid_t p = CHECK_OK(fork());
     if (p == 0) {
-        s[1] = 1;
         futex(s, FUTEX_WAIT, 0, NULL, NULL, 0);
         _exit(0);
     }
-    while (!s[1]) sched_yield();
-    sleep_ms(20);
+    wait_for_waiters(s, 1, 0);
     kill(p, SIGKILL);
     CHECK_KILLED(p, SIGKILL);
     CHECK_EQ(futex(s, FUTEX_WAKE, 10, NULL, NULL, 0), 0);

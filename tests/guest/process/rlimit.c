@@ -1,4 +1,5 @@
 // build: static
+// run: alone
 // getrlimit, setrlimit, prlimit64: rules, inheritance, and the limits that bite on processes and files.
 #include "clone.h"
 #include <sys/resource.h>
@@ -180,11 +181,13 @@ CASE(nproc_bites_users) {
 static volatile int xcpus;
 static void on_xcpu(int sig CHECK_USED) { xcpus++; }
 
-CASE(cpu_bites) {
-    // SIGXCPU at the soft limit (in whole seconds), SIGKILL at the hard one.
+CASE(cpu_soft_limit) {
+    // SIGXCPU at the soft limit, which is in whole seconds.
     pid_t p = CHECK_OK(fork());
     if (p == 0) {
-        struct rlimit l = {1, 2};
+        struct rlimit l = {1, RLIM_INFINITY};
+        CHECK_OK(getrlimit(RLIMIT_CPU, &l));
+        l.rlim_cur = 1;
         signal(SIGXCPU, on_xcpu);
         CHECK_OK(setrlimit(RLIMIT_CPU, &l));
         struct timespec t;
@@ -192,6 +195,17 @@ CASE(cpu_bites) {
         CHECK_OK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t));
         CHECK_GE(t.tv_sec * 1000 + t.tv_nsec / 1000000, 800);  // the limit counts ticks
         CHECK_LT(t.tv_sec, 2);
+        _exit(0);
+    }
+    CHECK_EXIT(p, 0);
+}
+
+CASE(cpu_hard_limit) {
+    pid_t p = CHECK_OK(fork());
+    if (p == 0) {
+        struct rlimit l = {1, 1};
+        signal(SIGXCPU, SIG_IGN);
+        CHECK_OK(setrlimit(RLIMIT_CPU, &l));
         for (;;) {}
     }
     CHECK_KILLED(p, SIGKILL);

@@ -270,6 +270,8 @@ CASE(ignored_sigchld_reaps_by_itself) {
     pid_t p = child_exiting(1);
     // wait blocks until the last child has gone, then says ECHILD.
     CHECK_ERRNO(raw_wait4(-1, NULL, 0, NULL), ECHILD);
+    // It is no child any more at once, and gone a moment later.
+    for (int i = 0; i < 1000 && kill(p, 0) == 0; i++) sleep_ms(2);
     CHECK_ERRNO(kill(p, 0), ESRCH);
     struct sigaction act = {.sa_handler = on_chld, .sa_flags = SA_NOCLDWAIT};
     sigaction(SIGCHLD, &act, NULL);

@@ -163,7 +163,7 @@ CASE(siglongjmp_out_of_a_blocking_call) {
     CHECK_OK(pipe(fds));
     handle(SIGUSR1, jump_out, SA_RESTART);
     for (volatile int i = 0; i < 5; i++) {
-        pid_t p = later(10, SIGUSR1);
+        pid_t p = later_asleep(10, SIGUSR1);
         if (sigsetjmp(back, 1) == 0) {
             read(fds[0], &c, 1);
             FAIL("read returned");

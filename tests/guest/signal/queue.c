@@ -179,7 +179,7 @@ CASE(timedwait_takes_what_is_pending) {
 
 CASE(timedwait_waits) {
     block(SET(SIGUSR1));
-    pid_t p = later(60, SIGUSR1);
+    pid_t p = later_asleep(60, SIGUSR1);
     siginfo_t info;
     long t = now_ms();
     CHECK_EQ(timedwait(SET(SIGUSR1), &info, &(struct timespec){5, 0}), SIGUSR1);
@@ -202,14 +202,14 @@ CASE(timedwait_errors_and_interruption) {
     // A handled signal outside the set interrupts, SA_RESTART or not.
     handle(SIGUSR2, count_hit, SA_RESTART);
     block(SET(SIGUSR1));
-    pid_t p = later(40, SIGUSR2);
+    pid_t p = later_asleep(40, SIGUSR2);
     CHECK_ERRNO(timedwait(SET(SIGUSR1), &info, NULL), EINTR);
     CHECK_EQ(hits, 1);
     CHECK_EXIT(p, 0);
     // A signal in the set that is not blocked is taken, not handled.
     handle(SIGUSR1, count_hit, 0);
     unblock(SET(SIGUSR1));
-    p = later(40, SIGUSR1);
+    p = later_asleep(40, SIGUSR1);
     CHECK_EQ(timedwait(SET(SIGUSR1), &info, NULL), SIGUSR1);
     CHECK_EQ(hits, 1);
     CHECK_EXIT(p, 0);

@@ -1,6 +1,7 @@
 // build: static
 // What a blocking call does when a signal comes: EINTR or restart, with and without SA_RESTART (signal(7)), and when no
-// handler runs at all. Each attempt: a child sends SIGUSR1 after 40 ms and provides the awaited event after 80 ms.
+// handler runs at all. Each attempt: a child sends SIGUSR1 once the call sleeps, and provides
+// the awaited event somewhat later.
 #include "sig.h"
 #include <linux/futex.h>
 #include <poll.h>
@@ -22,10 +23,11 @@ static long attempt(int flags, long (*call)(void), void (*event)(void)) {
     hits = 0;
     pid_t p = CHECK_OK(fork());
     if (p == 0) {
-        sleep_ms(40);
+        sleep_ms(20);
+        wait_asleep(me);
         CHECK_OK(kill(me, SIGUSR1));
         if (event) {
-            sleep_ms(40);
+            sleep_ms(30);
             event();
         }
         _exit(0);
@@ -323,7 +325,7 @@ CASE(handler_runs_before_the_restart) {
     extern void feed(int);
     CHECK_OK(pipe(fds));
     handle(SIGUSR1, feed, SA_RESTART);
-    pid_t p = later(40, SIGUSR1);
+    pid_t p = later_asleep(40, SIGUSR1);
     CHECK_EQ(read_byte(), 1);
     CHECK_EXIT(p, 0);
 }

@@ -54,11 +54,37 @@ CHECK_USED static long now_ms(void) {
     return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+// Wait (2 s at most) until the process sleeps, that is, has entered the call under test; then a little longer.
+CHECK_USED static void wait_asleep(pid_t p) {
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", p);
+    for (int i = 0; i < 1000; i++) {
+        int fd = open(path, O_RDONLY);
+        ssize_t n = fd == -1 ? -1 : read(fd, text, sizeof text - 1);
+        if (fd != -1) close(fd);
+        if (n > 0) text[n] = 0;
+        char *at = n > 0 ? strrchr(text, ')') : NULL;
+        if (!at || at[2] == 'S') break;
+        sleep_ms(2);
+    }
+    sleep_ms(5);
+}
+
 // A child that sends us `sig` after `ms`, then exits with 0.
 CHECK_USED static pid_t later(long ms, int sig) {
     pid_t me = getpid(), p = CHECK_OK(fork());
     if (p == 0) {
         sleep_ms(ms);
+        _exit(kill(me, sig) == -1);
+    }
+    return p;
+}
+// The same, once we are asleep.
+CHECK_USED static pid_t later_asleep(long ms, int sig) {
+    pid_t me = getpid(), p = CHECK_OK(fork());
+    if (p == 0) {
+        sleep_ms(ms);
+        wait_asleep(me);
         _exit(kill(me, sig) == -1);
     }
     return p;

@@ -36,7 +36,7 @@ CASE(sigsuspend_waits) {
     handle(SIGUSR2, count_hit, 0);
     block(SET(SIGUSR1, SIGUSR2));
     raise(SIGUSR2);  // blocked in the temporary mask too: not taken
-    pid_t p = later(50, SIGUSR1);
+    pid_t p = later_asleep(50, SIGUSR1);
     long t = now_ms();
     CHECK_ERRNO(sigsuspend(SET(SIGUSR2)), EINTR);
     CHECK_GE(now_ms() - t, 40);
@@ -111,7 +111,7 @@ CASE(pselect_with_a_mask) {
     CHECK_ERRNO(pselect(0, NULL, NULL, NULL, &(struct timespec){5, 0}, &none), EINTR);
     CHECK_EQ(hits, 1);
     CHECK_EQ(blocked(SIGUSR1), 1);
-    pid_t p = later(30, SIGUSR1);
+    pid_t p = later_asleep(30, SIGUSR1);
     CHECK_ERRNO(pselect(0, NULL, NULL, NULL, NULL, &none), EINTR);
     CHECK_EXIT(p, 0);
 }

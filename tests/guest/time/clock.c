@@ -140,20 +140,15 @@ CASE(realtime_is_plausible) {
     CHECK(d < 1000 * MS && d > -5000 * MS);
 }
 
-static void burn(long ms) {
-    long long until = get(CLOCK_MONOTONIC) + ms * MS;
-    while (get(CLOCK_MONOTONIC) < until) {}
-}
-
 CASE(cpu_clocks_count_work) {
-    long long p = get(CLOCK_PROCESS_CPUTIME_ID), t = get(CLOCK_THREAD_CPUTIME_ID);
-    burn(150);
-    CHECK_GE(get(CLOCK_PROCESS_CPUTIME_ID) - p, 20 * MS);  // the machine may be busy with others
-    CHECK_LT(get(CLOCK_PROCESS_CPUTIME_ID) - p, 400 * MS);
-    CHECK_GE(get(CLOCK_THREAD_CPUTIME_ID) - t, 20 * MS);
+    long long wall = get(CLOCK_MONOTONIC), p = get(CLOCK_PROCESS_CPUTIME_ID), t = get(CLOCK_THREAD_CPUTIME_ID);
+    while (get(CLOCK_PROCESS_CPUTIME_ID) - p < 50 * MS) CHECK_LT(get(CLOCK_MONOTONIC) - wall, 15000 * MS);
+    CHECK_GE(get(CLOCK_THREAD_CPUTIME_ID) - t, 40 * MS);
+    p = get(CLOCK_PROCESS_CPUTIME_ID) - p;
+    CHECK_LE(p, get(CLOCK_MONOTONIC) - wall + 20 * MS);  // one thread works no faster than time passes
     IN_CHILD(CHECK_LT(get(CLOCK_PROCESS_CPUTIME_ID), 20 * MS));  // starts from zero
     clock_t c = clock();
-    CHECK_GE(c, 20000);
+    CHECK_GE(c, 40000);
 }
 
 CASE(cpu_clock_of_another_process) {
@@ -161,7 +156,7 @@ CASE(cpu_clock_of_another_process) {
     CHECK_OK(pipe(fds));
     pid_t p = CHECK_OK(fork());
     if (p == 0) {
-        burn(60);
+        while (get(CLOCK_PROCESS_CPUTIME_ID) < 30 * MS) {}
         CHECK_EQ(write(fds[1], "x", 1), 1);
         for (;;) pause();
     }
@@ -169,7 +164,7 @@ CASE(cpu_clock_of_another_process) {
     char byte;
     CHECK_EQ(read(fds[0], &byte, 1), 1);
     CHECK_EQ(clock_getcpuclockid(p, &c), 0);
-    CHECK_GE(get(c), 5 * MS);
+    CHECK_GE(get(c), 30 * MS);
     CHECK_LT(get(c), 1000 * MS);
     CHECK_EQ(clock_getcpuclockid(getpid(), &c), 0);
     CHECK_GE(get(c), 0);
