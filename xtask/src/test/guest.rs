@@ -4,6 +4,7 @@
 //! [`find`] reads the sources, [`build`] compiles them, [`matrix`] runs and judges. A native failure is a failure of
 //! the test itself, and that program is not run inside.
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -169,6 +170,8 @@ fn one(
 ) -> Result<()> {
     let run = |platform: Option<&str>| -> Result<Outcome> {
         let dir = plan.fresh_directory(user)?;
+        // It is TMPDIR too, and like /tmp for everybody: programs drop root and go on there.
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o1777))?;
         let binary = dir.path().join("program");
         copy_program(&program.binary, &binary, user)?;
         let mut argv = platform.map_or_else(Vec::new, |platform| plan.umlaut(platform));
@@ -223,12 +226,12 @@ fn judge(
     let name = what.program.name.as_str();
     let title = |case: &str| format!("{} {} {name} {case}", what.platform, what.user.word());
     let reason = |case: &str| known.and_then(|known| known.reason(name, case, what.user));
-    let mut failures: BTreeMap<String, String> = results.failures.clone();
+    let mut failures: BTreeMap<String, String> = results.failures.clone(); // an empty text: no result
     for case in &reference.passes {
         if let Some((_, why)) = results.skips.iter().find(|(skipped, _)| skipped == case) {
             failures.insert(case.clone(), format!("skipped inside, though it ran natively: {why}"));
         } else if !results.passes.contains(case) && !failures.contains_key(case) {
-            failures.insert(case.clone(), String::new()); // no result
+            failures.insert(case.clone(), String::new());
         }
     }
     let whole = reason("*");
@@ -238,16 +241,21 @@ fn judge(
         }
         failures.keys().for_each(|_| plan.report.known_failure(whole));
     } else {
-        let mut shown = false;
+        let (mut shown, mut silent) = (false, Vec::new());
         for (case, text) in &failures {
             match reason(case) {
                 Some(reason) => plan.report.known_failure(reason),
-                None if shown || text.is_empty() => plan.report.failed(title(case), text.clone()),
+                None if text.is_empty() => silent.push(case.as_str()),
+                None if shown => plan.report.failed(title(case), text.clone()),
                 None => {
                     shown = true; // the program's whole output goes with its first failure only
                     plan.report.failed(title(case), format!("{text}\n{}", outcome.text()));
                 }
             }
+        }
+        if let [first, ..] = silent[..] {
+            let what = format!("{} cases without a result: {}", silent.len(), silent.join(" "));
+            plan.report.failed_times(silent.len(), title(&format!("{first} and what follows")), what);
         }
     }
     for case in &results.passes {

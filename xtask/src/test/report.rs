@@ -39,10 +39,15 @@ impl Report {
 
     /// Counts a failure; the output is shown at the end.
     pub(crate) fn failed(&self, what: impl Into<String>, output: impl Into<String>) {
+        self.failed_times(1, what, output);
+    }
+
+    /// Counts `n` failures that are told as one.
+    pub(crate) fn failed_times(&self, n: usize, what: impl Into<String>, output: impl Into<String>) {
         let what = what.into();
         self.line(&format!("FAIL {what}"));
         let mut counts = self.counts();
-        counts.failed += 1;
+        counts.failed += n;
         counts.failures.push((what, output.into()));
     }
 
@@ -99,7 +104,7 @@ impl Report {
                 _ => format!("skipped {cases} times: {why}\n"),
             };
         }
-        for (what, output) in counts.failures.iter().filter(|(_, output)| !output.is_empty()) {
+        for (what, output) in &counts.failures {
             out += &format!("\n--- FAIL {what}\n{}", shorten(output));
         }
         if !counts.failures.is_empty() {
