@@ -193,7 +193,7 @@ CASE(cpu_soft_limit) {
         struct timespec t;
         while (!xcpus) {}
         CHECK_OK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t));
-        CHECK_GE(t.tv_sec * 1000 + t.tv_nsec / 1000000, 800);  // the limit counts ticks
+        CHECK_GE(t.tv_sec * 1000 + t.tv_nsec / 1000000, 750);  // the limit counts ticks
         CHECK_LT(t.tv_sec, 2);
         _exit(0);
     }

@@ -172,7 +172,7 @@ fn one(
         let dir = plan.fresh_directory(user)?;
         // It is TMPDIR too, and like /tmp for everybody: programs drop root and go on there.
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o1777))?;
-        let binary = dir.path().join("program");
+        let binary = dir.path().join(program.source.file_stem().unwrap_or_default());
         copy_program(&program.binary, &binary, user)?;
         let mut argv = platform.map_or_else(Vec::new, |platform| plan.umlaut(platform));
         argv.push(binary.into());
