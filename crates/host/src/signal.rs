@@ -18,6 +18,19 @@ pub fn send_to_thread(tgid: i32, tid: i32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_tgkill, tgid, tid, signal) }).map(drop)
 }
 
+/// Gives SIGCHLD its default action in this process, and has the host not raise it for stops of children
+/// and tracees, of which a tracer sees many. (Ignored, it would have children reaped by themselves.)
+///
+/// # Errors
+/// None on Linux.
+pub fn quiet_sigchld() -> io::Result<()> {
+    // SAFETY: all zeroes is a valid sigaction: SIG_DFL, an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_flags = libc::SA_NOCLDSTOP;
+    // SAFETY: SIG_DFL is no handler of ours; the old action is not asked for.
+    check(unsafe { libc::sigaction(libc::SIGCHLD, &action, std::ptr::null_mut()) }.into()).map(drop)
+}
+
 /// Sets `signal` to its default action in this process.
 ///
 /// # Errors

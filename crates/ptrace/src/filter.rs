@@ -290,3 +290,6 @@ fn futex(a: &mut Assembler, kill: Label) {
     a.jump(kill);
     a.place(known);
 }
+
+#[cfg(test)]
+mod tests;

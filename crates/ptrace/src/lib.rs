@@ -29,20 +29,16 @@ mod stop;
 mod stub;
 mod sys;
 
-use std::collections::HashSet;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, sync_channel};
-use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
 use platform::{Capabilities, NewProcess, Platform, PlatformError};
 
 pub use shared::{Mode, Options};
 
-use crate::placement::Placement;
 use crate::shared::Shared;
 use crate::spawner::Request;
-use crate::stub::Layout;
 
 /// A platform on ptrace.
 pub struct Ptrace {
@@ -59,18 +55,9 @@ impl Ptrace {
     /// What the host forbids: ptrace, executable memory files, seccomp.
     pub fn new(options: Options) -> Result<Ptrace, PlatformError> {
         // An inherited SIG_IGN would have the host reap guest processes behind our back.
-        host::signal::set_default(libc::SIGCHLD)
+        host::signal::quiet_sigchld()
             .map_err(|source| PlatformError { what: "resetting SIGCHLD", source })?;
-        let layout = Layout::random()
-            .map_err(|source| PlatformError { what: "drawing the stub's address", source })?;
-        let shared = Arc::new(Shared {
-            options,
-            layout,
-            kernel: std::process::id(),
-            found: OnceLock::new(),
-            processes: Mutex::new(HashSet::new()),
-            placement: Placement::new(options.placement),
-        });
+        let shared = Arc::new(Shared::new(options)?);
         let spawner = spawner::start(Arc::clone(&shared))?;
         if shared.placement.enabled() {
             let shared = Arc::clone(&shared);

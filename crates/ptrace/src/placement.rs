@@ -49,6 +49,10 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
+    fn pinned(&self) -> bool {
+        self.cpu.load(Ordering::Relaxed) != NOWHERE
+    }
+
     fn running(&self) -> bool {
         self.runs.load(Ordering::Relaxed) % 2 == 1
     }
@@ -135,7 +139,7 @@ impl Placement {
             }
             self.asleep.store(true, Ordering::Relaxed);
             fence(Ordering::SeqCst);
-            let idle = !self.pins.lock().iter().any(|pin| pin.running());
+            let idle = !self.pins.lock().iter().any(|pin| pin.running() && pin.pinned());
             let mut ticker = self.ticker.lock();
             while idle && !ticker.woken && !ticker.ended {
                 self.wake.wait(&mut ticker);
@@ -157,7 +161,7 @@ impl Placement {
         // Held all along: a pin in the list is of a living thread.
         for pin in self.pins.lock().iter() {
             let runs = pin.runs.load(Ordering::Relaxed);
-            if runs % 2 == 0 || pin.cpu.load(Ordering::Relaxed) == NOWHERE {
+            if runs.is_multiple_of(2) || !pin.pinned() {
                 continue;
             }
             any = true;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
-use platform::Vdso;
+use platform::{PlatformError, Vdso};
 
 use crate::placement::Placement;
 use crate::stub::Layout;
@@ -69,6 +69,20 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// With a base for the stub drawn anew.
+    pub(crate) fn new(options: Options) -> Result<Shared, PlatformError> {
+        let layout = Layout::random()
+            .map_err(|source| PlatformError { what: "drawing the stub's address", source })?;
+        Ok(Shared {
+            options,
+            layout,
+            kernel: std::process::id(),
+            found: OnceLock::new(),
+            processes: Mutex::default(),
+            placement: Placement::new(options.placement),
+        })
+    }
+
     /// Bytes of the extended state.
     pub(crate) fn fp_size(&self) -> usize {
         self.found.get().map_or(0, |found| found.fresh_fp.len())

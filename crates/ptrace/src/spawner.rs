@@ -234,3 +234,49 @@ fn find_vdso(maps: &[Map]) -> Option<Vdso> {
         end: abi::UserAddr(image.end),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use platform::{AddressSpace, ExitStatus};
+
+    use super::*;
+    use crate::shared::{Mode, Options};
+
+    fn zygote() -> Tracee {
+        let shared = Shared::new(Options::new(Mode::Sysemu)).unwrap();
+        make_zygote(&Arc::new(shared)).unwrap()
+    }
+
+    /// Makes a call from the stub's text, natively, as nothing but a broken stub would.
+    fn native(call: RawCall) -> Result<u64, ExitStatus> {
+        match zygote().raw_call(call, false) {
+            Ok(result) => Ok(result),
+            Err(Cut::Died(status)) => Err(status),
+            Err(_) => panic!("neither done nor dead"),
+        }
+    }
+
+    #[test]
+    fn the_filter_is_in_force() {
+        let killed = Err(ExitStatus::Killed(libc::SIGSYS));
+        assert_eq!(native(RawCall::new(libc::SYS_getppid, [0; 6])), Ok(u64::from(std::process::id())));
+        assert_eq!(native(RawCall::new(libc::SYS_getuid, [0; 6])), killed);
+        assert_eq!(native(RawCall::new(libc::SYS_mkdir, [0; 6])), killed);
+        // The stub's own range cannot be given up.
+        assert_eq!(native(RawCall::new(libc::SYS_munmap, [abi::GUEST_TOP, PAGE_SIZE, 0, 0, 0, 0])), killed);
+        let exit_signal = u64::from(filter::CLONE_FORK) | libc::SIGCHLD as u64;
+        assert_eq!(native(RawCall::new(libc::SYS_clone, [exit_signal, 0, 0, 0, 0, 0])), killed);
+        assert_eq!(native(RawCall::new(libc::SYS_prctl, [1, 0, 0, 0, 0, 0])), killed);
+    }
+
+    /// A vDSO is found where the host puts it.
+    #[test]
+    fn the_vdso_is_found() {
+        let zygote = zygote();
+        let vdso = AddressSpace::vdso(&*zygote.process).expect("a vdso");
+        assert!(vdso.vvar < vdso.image && vdso.image < vdso.end && vdso.vvar.0 > abi::GUEST_TOP);
+        let mut magic = [0; 4];
+        host::vm::read_process(zygote.tid, &[(vdso.image.0, 4)], &mut magic).unwrap();
+        assert_eq!(&magic, b"\x7fELF");
+    }
+}

@@ -34,7 +34,9 @@ pub fn run(platform: &dyn Platform) {
     let name = platform.capabilities().name;
     for (case, check) in CASES.iter().copied().flatten() {
         println!("{name}: {case}");
+        let start = std::time::Instant::now();
         check(platform);
+        println!("  {} ms", start.elapsed().as_millis());
     }
 }
 
