@@ -32,7 +32,8 @@ impl SleepLock {
 
     /// Takes it if it is free.
     pub fn try_lock(&self) -> Option<SleepLockGuard<'_>> {
-        (!self.taken.swap(true, Ordering::SeqCst)).then_some(SleepLockGuard(self))
+        // A guard exists only where the lock was got: dropping one lets go.
+        if self.taken.swap(true, Ordering::SeqCst) { None } else { Some(SleepLockGuard(self)) }
     }
 }
 
@@ -40,5 +41,40 @@ impl Drop for SleepLockGuard<'_> {
     fn drop(&mut self) {
         self.0.taken.store(false, Ordering::SeqCst);
         self.0.queue.wake(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failing_to_take_it_leaves_it_taken() {
+        let lock = SleepLock::new();
+        let held = lock.try_lock();
+        assert!(held.is_some());
+        assert!(lock.try_lock().is_none());
+        assert!(lock.try_lock().is_none());
+        drop(held);
+        assert!(lock.try_lock().is_some());
+    }
+
+    #[test]
+    fn only_one_thread_is_inside() {
+        let lock = SleepLock::new();
+        let inside = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let waiter = Waiter::new();
+                    for _ in 0..2000 {
+                        let _held = lock.lock(&waiter);
+                        assert!(!inside.swap(true, Ordering::SeqCst));
+                        std::thread::yield_now();
+                        inside.store(false, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
     }
 }
