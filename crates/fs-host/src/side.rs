@@ -2,8 +2,10 @@
 //!
 //! `.umlaut.side` is a log of lines, the last of a name counts:
 //!
-//!     INODE UID GID MODE RDEV NAME       a record; NAME with bytes outside of `!`..`~`, and `%`, as %XX
-//!     - NAME                             the record is gone
+//! ```text
+//! INODE UID GID MODE RDEV NAME       a record; NAME with bytes outside of `!`..`~`, and `%`, as %XX
+//! - NAME                             the record is gone
+//! ```
 //!
 //! The inode number ties a record to the file: one that was replaced behind our back has none. The file is read once
 //! for each directory in use and appended to; when most of it is out of date it is written anew. One kernel at a time

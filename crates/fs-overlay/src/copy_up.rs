@@ -7,12 +7,11 @@ use std::sync::Arc;
 use abi::{Errno, FileType, OpenFlags};
 use sync::SysResult;
 use vfs::{
-    AttributeChange, Attributes, FileDescription, Inode, NewNode, NewNodeKind, OpenHow, RenameMode, Seek,
-    SetTime, SliceSink, SliceSource, XattrMode,
+    AttributeChange, Attributes, FileDescription, Inode, KernelCaller, NewNode, NewNodeKind, OpenHow,
+    RenameMode, Seek, SetTime, SliceSink, SliceSource, XattrMode,
 };
 
 use crate::Overlay;
-use crate::caller::Internal;
 use crate::marks;
 use crate::node::OverlayNode;
 use crate::overlay::Upper;
@@ -256,7 +255,7 @@ fn copy_content(from: &Arc<Inode>, to: &Arc<Inode>, size: u64) -> SysResult<()> 
     if size == 0 {
         return Ok(());
     }
-    let caller = Internal::new();
+    let caller = KernelCaller::new();
     let open = |inode: &Arc<Inode>, flags| -> SysResult<Arc<FileDescription>> {
         let ops = inode.ops.open(inode, OpenHow { flags }, &caller)?;
         Ok(FileDescription::new(ops, None, flags))

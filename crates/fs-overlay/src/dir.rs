@@ -8,9 +8,8 @@ use std::sync::Arc;
 use abi::{Errno, FileType, OpenFlags};
 use sync::order::File as FileLevel;
 use sync::{Mutex, SysResult};
-use vfs::{Caller, DirSink, FileDescription, FileOps, Inode, OpenHow, Seek, UserWrite};
+use vfs::{Caller, DirSink, FileDescription, FileOps, Inode, KernelCaller, OpenHow, Seek, UserWrite};
 
-use crate::caller::Internal;
 use crate::marks;
 use crate::node::OverlayNode;
 
@@ -106,7 +105,7 @@ impl FileOps for OverlayDir {
     fn sync(&self, _data_only: bool) -> SysResult<()> {
         // The upper layer's directory is what could be lost.
         let Some(upper) = self.node()?.upper() else { return Ok(()) };
-        let file = upper.ops.open(&upper, READ, &Internal::new())?;
+        let file = upper.ops.open(&upper, READ, &KernelCaller::new())?;
         file.sync(false)
     }
 }
@@ -203,7 +202,7 @@ fn list(dir: &Arc<Inode>) -> SysResult<Vec<Entry>> {
             true
         }
     }
-    let caller = Internal::new();
+    let caller = KernelCaller::new();
     let file = FileDescription::new(dir.ops.open(dir, READ, &caller)?, None, READ.flags);
     let mut all = All(Vec::new());
     loop {

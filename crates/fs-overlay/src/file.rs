@@ -7,7 +7,7 @@ use std::any::Any;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use abi::OpenFlags;
+use abi::{FcntlCmd, OpenFlags};
 use smallvec::SmallVec;
 use sync::{SysResult, WaitQueue};
 use vfs::{Attributes, Caller, FileDescription, FileOps, Inode, Mapping, Ready, Seek, UserRead, UserWrite};
@@ -80,6 +80,16 @@ impl FileOps for OverlayFile {
         }
         let attributes = self.real.attributes()?;
         Some(attributes.and_then(|attributes| node.shown(&self.part, attributes)))
+    }
+
+    fn fcntl(
+        &self,
+        file: &FileDescription,
+        caller: &dyn Caller,
+        command: FcntlCmd,
+        argument: u64,
+    ) -> SysResult<usize> {
+        self.real.fcntl(file, caller, command, argument)
     }
 
     fn truncate(&self, file: &FileDescription, caller: &dyn Caller, size: u64) -> SysResult<()> {

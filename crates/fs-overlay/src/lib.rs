@@ -17,7 +17,6 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod caller;
 mod change;
 mod copy_up;
 mod dir;

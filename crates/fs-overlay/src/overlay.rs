@@ -11,6 +11,7 @@ use sync::{Mutex, SysResult};
 use vfs::{FileSystem, FsStat, Inode, NewNode, NewNodeKind};
 
 use crate::lookup::Found;
+use crate::marks;
 use crate::node::{Lowers, OverlayNode};
 use crate::numbers::Numbers;
 
@@ -36,6 +37,8 @@ pub struct Overlay {
 /// The upper layer.
 pub(crate) struct Upper {
     pub(crate) fs: Arc<dyn FileSystem>,
+    /// The file system's own root, which some keep only as long as it is in use.
+    _top: Arc<Inode>,
     pub(crate) root: Arc<Inode>,
     /// Where things are made before they are put in their place.
     pub(crate) work: Arc<Inode>,
@@ -89,6 +92,10 @@ impl Overlay {
             numbers.shown(attributes.dev, attributes.ino);
         }
         let upper = upper.map(|fs| Upper::open(fs, lowers.first())).transpose()?;
+        if let (Some(upper), Some(lower)) = (&upper, lowers.first()) {
+            let attributes = lower.ops.attributes(lower)?;
+            marks::set_origin(&upper.root, numbers.shown(attributes.dev, attributes.ino))?;
+        }
         if upper.is_none() && lowers.is_empty() {
             return Err(Errno::EINVAL.into());
         }
@@ -196,7 +203,7 @@ impl Upper {
         };
         let root = directory(b"upper", permissions, uid, gid)?;
         let work = directory(b"work", 0o700, 0, 0)?;
-        Ok(Upper { fs, root, work, next_name: AtomicU64::new(0) })
+        Ok(Upper { fs, _top: top, root, work, next_name: AtomicU64::new(0) })
     }
 
     /// A fresh name in `work`.

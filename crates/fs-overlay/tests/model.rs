@@ -10,12 +10,17 @@ use std::sync::Arc;
 use abi::{Errno, FileType, OpenFlags};
 use fs_host::{HostFs, HostFsOptions, OwnerMap};
 use fs_overlay::Overlay;
+use fs_tmpfs::{SelfFds, TmpFs, TmpFsOptions};
 use proptest::prelude::*;
 use support::*;
 use vfs::{AttributeChange, FileSystem, Inode, NewNodeKind, RenameMode, SliceSource};
 
 fn host(dir: &Path, writable: bool) -> Arc<HostFs> {
     HostFs::open(dir, HostFsOptions::named(writable, OwnerMap::own_as_root())).expect("served")
+}
+
+fn memory() -> Arc<TmpFs> {
+    TmpFs::new(vfs::anonymous_dev(), TmpFsOptions::default(), SelfFds::open().expect("/proc"))
 }
 
 /// A change of a tree. Paths are lists of names out of three.
@@ -225,7 +230,7 @@ fn numbers(root: &Arc<Inode>) -> BTreeMap<String, u64> {
     all
 }
 
-fn compare(before: &[Choice], after: &[Choice], split: bool) -> Result<(), TestCaseError> {
+fn compare(before: &[Choice], after: &[Choice], split: bool, in_memory: bool) -> Result<(), TestCaseError> {
     let dirs: Vec<_> = (0..4).map(|_| tempfile::tempdir().expect("a directory")).collect();
     let (plain_dir, upper_dir) = (dirs[0].path(), dirs[1].path());
     let plain = host(plain_dir, true).root();
@@ -254,7 +259,10 @@ fn compare(before: &[Choice], after: &[Choice], split: bool) -> Result<(), TestC
     } else {
         vec![host(dirs[2].path(), false).root()]
     };
-    let overlay = || Overlay::new(&lowers, Some(host(upper_dir, true)), String::new()).expect("an overlay");
+    let upper: Arc<dyn FileSystem> = if in_memory { memory() } else { host(upper_dir, true) };
+    // What is in memory lasts while it is in use.
+    let _kept = upper.root();
+    let overlay = || Overlay::new(&lowers, Some(upper.clone()), String::new()).expect("an overlay");
     let mounted = overlay();
     let root = mounted.root();
     prop_assert_eq!(whole(&root), whole(&plain), "before any change");
@@ -290,7 +298,15 @@ proptest! {
         before in prop::collection::vec(choice(), 0..25),
         after in prop::collection::vec(choice(), 0..30),
     ) {
-        compare(&before, &after, false)?;
+        compare(&before, &after, false, false)?;
+    }
+
+    #[test]
+    fn so_does_one_with_an_upper_layer_in_memory(
+        before in prop::collection::vec(choice(), 0..25),
+        after in prop::collection::vec(choice(), 0..30),
+    ) {
+        compare(&before, &after, false, true)?;
     }
 
     #[test]
@@ -298,6 +314,6 @@ proptest! {
         before in prop::collection::vec(choice(), 10..40),
         after in prop::collection::vec(choice(), 0..20),
     ) {
-        compare(&before, &after, true)?;
+        compare(&before, &after, true, true)?;
     }
 }

@@ -23,6 +23,7 @@ mod fd_table;
 mod file;
 mod inode;
 mod inode_state;
+mod kernel_caller;
 pub mod locks;
 mod mount;
 mod mount_text;
@@ -53,6 +54,7 @@ pub use inode::{
     SetTime, XattrMode,
 };
 pub use inode_state::{DenyWrite, InodeState};
+pub use kernel_caller::KernelCaller;
 pub use mount::{Mount, MountFlags, MountTable, UmountFlags};
 pub use namei::{Last, Lookup, Parent};
 pub use path::{MagicTarget, Path, d_path, getcwd};

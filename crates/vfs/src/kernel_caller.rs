@@ -1,24 +1,32 @@
-//! The overlay itself as a caller of its layers: for copy-up, which is nobody's own I/O.
+//! The kernel itself as a caller: for I/O that is no task's own (copy-up, setting a name space up).
 
 use std::any::Any;
 
 use abi::{Errno, UserAddr};
 use sync::{SysResult, Waiter};
-use vfs::{Caller, Cred};
 
-/// A caller with all rights and no limits.
-pub(crate) struct Internal {
+use crate::{Caller, Cred};
+
+/// A caller with all rights, no limits and no memory: `read_user` and `write_user` fault.
+pub struct KernelCaller {
     waiter: Waiter,
     cred: Cred,
 }
 
-impl Internal {
-    pub(crate) fn new() -> Internal {
-        Internal { waiter: Waiter::new(), cred: Cred::root() }
+impl KernelCaller {
+    /// On the calling thread.
+    pub fn new() -> KernelCaller {
+        KernelCaller { waiter: Waiter::new(), cred: Cred::root() }
     }
 }
 
-impl Caller for Internal {
+impl Default for KernelCaller {
+    fn default() -> Self {
+        KernelCaller::new()
+    }
+}
+
+impl Caller for KernelCaller {
     fn waiter(&self) -> &Waiter {
         &self.waiter
     }
