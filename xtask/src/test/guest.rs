@@ -116,10 +116,11 @@ pub(crate) fn subdirectories(root: &Path) -> Result<Vec<String>> {
 
 /// Compiles the programs, two at a time; those that do not compile are failures and are left out.
 pub(crate) fn build(plan: &Plan, programs: Vec<Program>) -> Vec<Program> {
+    // Every program may include the harness and its family's header.
+    let root = plan.workspace.join("tests/guest");
     let mut headers = Vec::new();
-    for dir in ["", "lib", "include"] {
-        let entries =
-            std::fs::read_dir(plan.workspace.join("tests/guest").join(dir)).into_iter().flatten().flatten();
+    for dir in std::iter::once(String::new()).chain(subdirectories(&root).unwrap_or_default()) {
+        let entries = std::fs::read_dir(root.join(dir)).into_iter().flatten().flatten();
         headers.extend(entries.filter(|entry| entry.path().extension().is_some_and(|ext| ext == "h")));
     }
     let newest = headers.iter().filter_map(|entry| entry.metadata().ok()?.modified().ok()).max();
