@@ -5,8 +5,7 @@
 static long access2(int at, const char *path, int mode, int flags) { return syscall(SYS_faccessat2, at, path, mode, flags); }
 
 CASE(modes) {
-    be_user();
-    enter();
+    enter_as_user();
     make("f", "");
     for (int bits = 0; bits < 8; bits++) {
         CHECK_OK(chmod("f", bits << 6));

@@ -36,8 +36,7 @@ CASE(chmod_ways) {
 }
 
 CASE(chmod_takes_effect_at_open) {
-    be_user();
-    enter();
+    enter_as_user();
     int fd = make("f", "x");
     CHECK_OK(chmod("f", 0));
     CHECK_ERRNO(open("f", O_RDONLY), EACCES);
@@ -120,8 +119,7 @@ CASE(chown_arguments) {
 }
 
 CASE(chown_by_user) {
-    be_user();
-    enter();
+    enter_as_user();
     make("f", "");
     uid_t me = geteuid();
     gid_t group = getegid();
@@ -172,8 +170,7 @@ CASE(chown_clears_set_ids) {
 }
 
 CASE(writing_clears_set_ids) {
-    be_user();
-    enter();
+    enter_as_user();
     int fd = make("f", "abc");
     CHECK_OK(fchmod(fd, 06777));
     CHECK_EQ(mode_of("f"), 06777);

@@ -73,8 +73,7 @@ CASE(belongs_to_the_process) {
 }
 
 CASE(search_permission) {
-    be_user();
-    enter();
+    enter_as_user();
     CHECK_OK(mkdir("d", 0755));
     int d = CHECK_OK(open("d", O_RDONLY));
     CHECK_OK(chmod("d", 0600));

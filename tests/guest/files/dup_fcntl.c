@@ -139,7 +139,7 @@ CASE(fcntl_owner) {
     CHECK_OK(fcntl(pipes[0], F_GETOWN_EX, &owner));
     CHECK_EQ(owner.type, F_OWNER_PGRP);
     CHECK_EQ(owner.pid, getpgrp());
-    CHECK_EQ(syscall(SYS_fcntl, pipes[0], F_GETOWN), -getpgrp());
+    CHECK_EQ(fcntl(pipes[0], F_GETOWN), -getpgrp());
     CHECK_ERRNO(fcntl(pipes[0], F_SETOWN, 0x3fffffff), ESRCH);
     CHECK_EQ(fcntl(pipes[0], F_GETSIG), 0);
     CHECK_OK(fcntl(pipes[0], F_SETSIG, SIGUSR1));

@@ -104,8 +104,7 @@ CASE(mknod_regular_and_fifo) {
 }
 
 CASE(devices_are_not_for_users) {
-    be_user();
-    enter();
+    enter_as_user();
     CHECK_ERRNO(mknod("c", S_IFCHR | 0600, makedev(1, 3)), EPERM);
     CHECK_ERRNO(mknod("b", S_IFBLK | 0600, makedev(7, 0)), EPERM);
     CHECK_OK(mknod("w", S_IFCHR | 0600, makedev(0, 0)));  // the overlay's whiteout is harmless

@@ -5,11 +5,15 @@
 #include <sys/statfs.h>
 #include <sys/uio.h>
 
-static void prepare(void) {
-    enter();
+static void fill(void) {
     CHECK_OK(close(make("f", "text")));
     CHECK_OK(mkdir("d", 0755));
     CHECK_OK(symlink("f", "l"));
+}
+
+static void prepare(void) {
+    enter();
+    fill();
 }
 
 CASE(refused_operations) {
@@ -119,8 +123,8 @@ CASE(reopen_through_proc) {
 }
 
 CASE(needs_search_not_read) {
-    be_user();
-    prepare();
+    enter_as_user();
+    fill();
     CHECK_OK(chmod("f", 0));
     CHECK_OK(chmod("d", 0));
     CHECK_OK(open("f", O_PATH));

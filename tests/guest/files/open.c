@@ -238,8 +238,7 @@ CASE(openat_dirfd) {
 }
 
 CASE(permissions) {
-    be_user();
-    enter();
+    enter_as_user();
     make("f", "x");
     CHECK_OK(mkdir("d", 0755));
     make("d/g", "x");

@@ -193,8 +193,7 @@ CASE(not_a_directory_or_absent) {
 }
 
 CASE(search_permission) {
-    be_user();
-    enter();
+    enter_as_user();
     CHECK_OK(mkdir("d", 0755));
     CHECK_OK(mkdir("d/e", 0755));
     CHECK_OK(close(make("d/f", "x")));

@@ -189,8 +189,7 @@ CASE(across_mounts) {
 }
 
 CASE(permission) {
-    be_user();
-    enter();
+    enter_as_user();
     CHECK_OK(mkdir("a", 0755));
     CHECK_OK(mkdir("b", 0755));
     CHECK_OK(close(make("a/f", "x")));

@@ -13,12 +13,19 @@ CHECK_USED static void enter(void) {
     CHECK_OK(chdir(TMP(".")));
 }
 
-// As root become nobody for the rest of this process; else nothing. Before enter(), so that the directory is ours.
+// As root become nobody for the rest of this process; else nothing.
 CHECK_USED static void be_user(void) {
     if (geteuid() != 0) return;
     CHECK_OK(setgroups(0, NULL));
     CHECK_OK(setresgid(65534, 65534, 65534));
     CHECK_OK(setresuid(65534, 65534, 65534));
+}
+
+// Stand in that directory as an unprivileged user who owns it. The way there may be closed to this user: relative names only.
+CHECK_USED static void enter_as_user(void) {
+    enter();
+    if (geteuid() == 0) CHECK_OK(chown(".", 65534, 65534));
+    be_user();
 }
 
 // A new file (0644) with this text; its descriptor, open for both, at the text's end.

@@ -63,8 +63,7 @@ CASE(truncate_errors) {
 }
 
 CASE(truncate_needs_write_permission) {
-    be_user();
-    enter();
+    enter_as_user();
     int fd = make("f", "abc");
     CHECK_OK(chmod("f", 0444));
     CHECK_ERRNO(truncate("f", 0), EACCES);

@@ -62,7 +62,7 @@ CASE(one_directory_for_each) {
     CHECK_EQ(number(slurp(of_task(two, "status")), "Threads"), 3);
     char *stat_text = slurp(of_task(one, "stat"));
     CHECK_EQ(atoi(stat_text), one);
-    CHECK(strstr(stat_text, "(first) S ") != NULL);
+    CHECK(strstr(stat_text, "(first) ") != NULL);
     struct stat st;
     CHECK_OK(stat("/proc/self/task", &st));
     CHECK_EQ(st.st_nlink, 5);  // two and the threads
