@@ -1,6 +1,6 @@
 //! `cargo xtask docs`: documents that are generated from the code, and the check that they are up to date.
 //!
-//! A document is a path and the words of a command of ours that prints it. Its text is written by whoever owns the
+//! A document is a path and the cargo words that print it. Its text is written by whoever owns the
 //! facts, so that a fact and its document change in one commit.
 use std::path::Path;
 use std::process::Command;
@@ -9,13 +9,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::tidy::Tree;
 
-/// Path of each generated document and the arguments of `umlaut` that print it.
-const DOCUMENTS: &[(&str, &[&str])] = &[];
+/// Path of each generated document and the words for `cargo run` that print it.
+const DOCUMENTS: &[(&str, &[&str])] = &[("docs/compat.md", &["--package", "kernel", "--example", "compat"])];
 
 /// Writes every document anew.
 ///
 /// # Errors
-/// If umlaut cannot be built or a document not be written.
+/// If what prints it cannot be built, or a document not be written.
 pub(crate) fn write(root: &Path) -> Result<bool> {
     for (path, words) in DOCUMENTS {
         std::fs::write(root.join(path), generate(root, words)?).with_context(|| (*path).to_owned())?;
@@ -42,13 +42,13 @@ pub(crate) fn stale(tree: &Tree) -> Vec<String> {
 fn generate(root: &Path, words: &[&str]) -> Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["run", "--quiet", "--release", "--package", "cli", "--bin", "umlaut", "--"])
+        .args(["run", "--quiet"])
         .args(words)
         .current_dir(root)
         .output()
         .context("cargo run")?;
     if !output.status.success() {
-        bail!("umlaut {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+        bail!("cargo run {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(String::from_utf8(output.stdout)?)
 }

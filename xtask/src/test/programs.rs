@@ -162,7 +162,7 @@ fn one(
             None => Some(inside.text()),
         };
         let left =
-            if script.is("outside") { None } else { changed(plan, script, &place.path().join("work"))? };
+            if script.is("outside") { None } else { changed(plan, script, &place.path().join("here"))? };
         let known = expectations.get(platform).and_then(|list| list.reason(&script.name, "*", user));
         match (difference.or(left), known) {
             (None, None) => plan.report.passed(1),
@@ -179,7 +179,7 @@ fn one(
 
 /// Runs the script once in a directory made anew, of the same name each time.
 fn once(plan: &Plan, script: &Script, user: User, place: &Path, platform: Option<&str>) -> Result<Outcome> {
-    let work = place.join("work");
+    let work = place.join("here");
     if work.exists() {
         std::fs::remove_dir_all(&work).context("removing the last run's directory")?;
     }

@@ -1,0 +1,29 @@
+//! Prints docs/compat.md from the table of system calls: `cargo xtask docs` writes it, `cargo xtask tidy` compares it.
+
+use kernel::syscall::{Row, Support, table};
+
+fn main() {
+    let rows: Vec<&Row> = table::rows().collect();
+    let full = rows.iter().filter(|row| row.support == Support::Full).count();
+    let missing = rows.iter().filter(|row| matches!(row.support, Support::Missing(_))).count();
+    let partial = rows.len() - full - missing;
+    println!("# System calls\n");
+    println!(
+        "Generated from the table in `crates/kernel/src/syscall/table/` by `cargo xtask docs`: do not edit.\n"
+    );
+    println!(
+        "Of the {} system calls of x86-64 Linux 6.18, umlaut serves {full} in full and {partial} in part; {missing} \
+         are missing: they decode in the trace, are counted, and return ENOSYS.\n",
+        rows.len()
+    );
+    println!("| number | call | served | remark |\n| ---: | --- | --- | --- |");
+    for row in rows {
+        let arguments: Vec<&str> = row.arguments.iter().map(|argument| argument.name).collect();
+        let (served, remark) = match row.support {
+            Support::Full => ("yes", ""),
+            Support::Partial(what) => ("in part", what),
+            Support::Missing(why) => ("no", why),
+        };
+        println!("| {} | `{}({})` | {served} | {remark} |", row.number, row.name, arguments.join(", "));
+    }
+}
