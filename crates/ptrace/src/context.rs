@@ -144,8 +144,13 @@ impl Tracee {
         if let Some(pin) = &self.pin {
             placement.before_run(pin);
         }
-        // An error means that it has died, which the wait tells.
-        let _ = sys::resume(self.tid, how);
+        if let Err(error) = sys::resume(self.tid, how)
+            && error.raw_os_error() != Some(libc::ESRCH)
+        {
+            // Never waits for what does not run. (ESRCH: it has died, which the wait tells.)
+            tracing::warn!(%error, ?how, "the host does not resume a guest thread");
+            self.process.kill();
+        }
         let stop = stop::next(self.tid);
         if let Some(pin) = &self.pin {
             placement.after_run(pin);

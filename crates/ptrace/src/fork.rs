@@ -19,7 +19,7 @@ use rustix::net::{
 
 use crate::context::Tracee;
 use crate::filter::{CLONE_FORK, CLONE_SHARING, CLONE_THREAD};
-use crate::host_call::{Cut, RawCall, answer};
+use crate::host_call::{Cut, RawCall, answer, in_stub};
 use crate::process::Process;
 use crate::slots::Slots;
 use crate::sys;
@@ -67,10 +67,7 @@ impl Tracee {
             if share_memory { Arc::clone(&self.process.slots) } else { Arc::new(Slots::with(self.slot)) };
         let slot = if share_memory { slots.take().ok_or(error(WHAT, Errno::EAGAIN))? } else { self.slot };
         let flags = if share_memory { CLONE_SHARING } else { CLONE_FORK };
-        let made = self.clone_and_check_in(flags).and_then(|(pid, control)| {
-            let shared = Arc::clone(&self.process.shared);
-            Process::register(shared, pid, control, Arc::clone(&slots))
-        });
+        let made = self.clone_and_check_in(flags, &slots);
         match made {
             Ok(process) => {
                 let process = Arc::new(process);
@@ -87,9 +84,30 @@ impl Tracee {
         }
     }
 
-    /// The child's pid, and the kernel's end of its control socket.
-    fn clone_and_check_in(&mut self, flags: u32) -> io::Result<(i32, OwnedFd)> {
+    /// The child, registered.
+    fn clone_and_check_in(&mut self, flags: u32, slots: &Arc<Slots>) -> io::Result<Process> {
         let (ours, theirs) = control_socket()?;
+        let cloned = self.clone_natively(flags, theirs);
+        // Also if the parent died on the way: a child that it has made by then is ours to end. If there is
+        // none, nobody holds the other end of the socket.
+        let checked_in = check_in(&ours);
+        // One that died before is known by its parent's word only: enough for reaping what is no guest's.
+        let pid = match (&checked_in, &cloned) {
+            (Ok(pid), _) | (Err(_), Ok(pid)) => Ok(*pid),
+            (Err(_), Err(_)) => Err(io::Error::from(rustix::io::Errno::SRCH)),
+        };
+        let child = pid.and_then(|pid| {
+            // Ours, whether it lives still or not; only a pid that is not of a child of ours is an error.
+            host::wait::wait(pid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
+            Process::register(Arc::clone(&self.process.shared), pid, ours, Arc::clone(slots))
+        });
+        cloned?;
+        checked_in?;
+        child
+    }
+
+    /// Has the stub clone, with `theirs` as the child's control socket; returns what the stub says is its pid.
+    fn clone_natively(&mut self, flags: u32, theirs: OwnedFd) -> io::Result<i32> {
         let process = Arc::clone(&self.process);
         let layout = process.shared.layout;
         let regs = Registers {
@@ -98,17 +116,12 @@ impl Tracee {
             r13: layout.scratch(self.slot),
             ..self.borrow_thread()
         };
-        {
-            let control = process.control.lock();
-            self.send(&control, &[theirs.as_fd()]).map_err(gone)?;
-            drop(theirs);
-            let regs = self.run_stub(layout.fork(), regs, false).map_err(gone)?;
-            answer(regs.r14).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))?;
-        }
-        let pid = check_in(&ours)?;
-        // Ours, whether it lives still or not; only a pid that is not of a child of ours is an error.
-        host::wait::wait(pid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
-        Ok((pid, ours))
+        let control = process.control.lock();
+        self.send(&control, &[theirs.as_fd()]).map_err(gone)?;
+        drop(theirs);
+        let regs = self.run_stub(layout.fork(), regs, false).map_err(gone)?;
+        let pid = answer(regs.r14).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))?;
+        Ok(i32::try_from(pid).map_err(|_| rustix::io::Errno::SRCH)?)
     }
 
     pub(crate) fn clone_thread(&mut self) -> Result<Box<dyn NewContext>, PlatformError> {
@@ -145,15 +158,7 @@ impl Tracee {
             return;
         }
         if self.tid == self.process.tgid {
-            let layout = self.process.shared.layout;
-            let parked = Registers {
-                rip: layout.text(),
-                orig_rax: u64::MAX,
-                cs: Registers::USER_CS,
-                ss: Registers::USER_SS,
-                rflags: 0x202,
-                ..self.borrow_thread()
-            };
+            let parked = in_stub(self.borrow_thread(), self.process.shared.layout.text());
             if sys::set_registers(self.tid, &parked).is_err() || sys::detach(self.tid).is_err() {
                 // Dead, or in a state that must not run.
                 AddressSpace::kill(&*self.process);

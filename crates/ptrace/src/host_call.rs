@@ -55,12 +55,7 @@ impl RawCall {
 impl Tracee {
     /// Lets the thread run natively from an entry of the stub to its end, with these registers. `blocks`:
     /// a kick may cut it off.
-    pub(crate) fn run_stub(
-        &mut self,
-        entry: Entry,
-        mut regs: Registers,
-        blocks: bool,
-    ) -> Result<Registers, Cut> {
+    pub(crate) fn run_stub(&mut self, entry: Entry, regs: Registers, blocks: bool) -> Result<Registers, Cut> {
         if self.is_dead() {
             return Err(Cut::Died(self.died()));
         }
@@ -69,11 +64,7 @@ impl Tracee {
             return Err(Cut::Kicked);
         }
         self.borrow_thread();
-        regs.rip = entry.start;
-        regs.orig_rax = u64::MAX;
-        regs.cs = Registers::USER_CS;
-        regs.ss = Registers::USER_SS;
-        regs.rflags = 0x202;
+        let regs = in_stub(regs, entry.start);
         if sys::set_registers(self.tid, &regs).is_err() {
             return Err(Cut::Died(self.finish()));
         }
@@ -312,6 +303,19 @@ impl Tracee {
         }
         let args = [call.uaddr.0, u64::from(op), u64::from(call.val), fourth, second, u64::from(val3)];
         Ok(RawCall::new(libc::SYS_futex, args))
+    }
+}
+
+/// These registers for running the stub's text at `rip`: whatever the guest had made of the rest.
+pub(crate) fn in_stub(regs: Registers, rip: u64) -> Registers {
+    Registers {
+        rip,
+        // No call of the host's to restart.
+        orig_rax: u64::MAX,
+        cs: Registers::USER_CS,
+        ss: Registers::USER_SS,
+        rflags: 0x202,
+        ..regs
     }
 }
 

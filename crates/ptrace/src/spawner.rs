@@ -16,12 +16,14 @@ use rustix::process::{Pid, Resource, Rlimit};
 
 use crate::context::Tracee;
 use crate::filter;
-use crate::host_call::{Cut, RawCall, answer};
+use crate::host_call::{Cut, RawCall, answer, in_stub};
 use crate::launch;
 use crate::process::Process;
-use crate::shared::{Found, Shared};
+use crate::shared::{Found, Mode, Shared};
 use crate::slots::Slots;
+use crate::stop::Stop;
 use crate::stub::SLOTS;
+use crate::sys::Resume;
 
 /// What the spawner is asked for: a fresh guest process.
 pub(crate) type Request = SyncSender<Result<NewProcess, PlatformError>>;
@@ -79,6 +81,7 @@ fn make_zygote(shared: &Arc<Shared>) -> Result<Tracee, PlatformError> {
         .map_err(failed("watching the first guest process"))?;
     let mut zygote = Tracee::attach(Arc::new(process), pid, 0, Registers::default())?;
     let vdso = set_up(&mut zygote).map_err(failed("setting up the first guest process"))?;
+    try_mode(&mut zygote).map_err(failed("intercepting a system call (PTRACE_SYSEMU)"))?;
     let mut fresh_fp = vec![0; XSTATE_ROOM];
     let size = crate::sys::xstate(pid, &mut fresh_fp).map_err(failed("reading the extended state"))?;
     fresh_fp.truncate(size);
@@ -124,6 +127,21 @@ fn set_up(zygote: &mut Tracee) -> io::Result<Option<Vdso>> {
     install_filter(zygote, page)?;
     zygote.process.write_ours(pid, page, &[0; PAGE_SIZE as usize])?;
     Ok(find_vdso(&maps))
+}
+
+/// Whether the host intercepts as the mode says: the call that a parked thread makes is one to try it on.
+fn try_mode(zygote: &mut Tracee) -> io::Result<()> {
+    let shared = Arc::clone(&zygote.process.shared);
+    if shared.options.mode == Mode::Syscall {
+        return Ok(());
+    }
+    let regs = in_stub(zygote.borrow_thread(), shared.layout.text());
+    crate::sys::set_registers(zygote.tid, &regs)?;
+    crate::sys::resume(zygote.tid, Resume::Sysemu)?;
+    match crate::stop::next(zygote.tid) {
+        Stop::Syscall => Ok(()),
+        other => Err(io::Error::other(format!("it stopped otherwise: {other:?}"))),
+    }
 }
 
 fn call(zygote: &mut Tracee, number: libc::c_long, args: [u64; 6]) -> io::Result<u64> {
@@ -240,7 +258,7 @@ mod tests {
     use platform::{AddressSpace, ExitStatus};
 
     use super::*;
-    use crate::shared::{Mode, Options};
+    use crate::shared::Options;
 
     fn zygote() -> Tracee {
         let shared = Shared::new(Options::new(Mode::Sysemu)).unwrap();

@@ -254,6 +254,47 @@ fn rounds_leave_nothing() {
     eventually("the zygote outlives its platform", || child_pids().len() < before.0);
 }
 
+/// Kills at every moment of everything that a guest thread can be made to do.
+fn killed_at_any_moment() {
+    let platform = platform();
+    let before = (child_pids().len(), descriptors());
+    let mut seed = 1u64;
+    for round in 0..300 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let delay = Duration::from_micros(seed >> 54);
+        let code = Code::new().call(1, &[]).jump(0);
+        let mut guest = Guest::new(&platform, code);
+        let space = Arc::clone(&guest.space);
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(delay);
+            space.kill();
+        });
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut steps = round;
+        loop {
+            assert!(Instant::now() < deadline, "a killed guest goes on");
+            if let Trap::Died(status) = guest.context.run() {
+                assert_eq!(status, ExitStatus::Killed(libc::SIGKILL));
+                break;
+            }
+            steps += 1;
+            match steps % 4 {
+                0 => drop(guest.context.host_calls(&[common::map(0x3000_0000 + steps * 0x10000, 3)])),
+                1 => drop(guest.context.fork().map(|new| new.thread.bind().map(drop))),
+                2 => drop(guest.context.new_thread().map(|new| new.bind().map(drop))),
+                _ => drop(guest.context.fork_sharing_memory()),
+            }
+        }
+        killer.join().unwrap();
+    }
+    assert_eq!((child_pids().len(), descriptors()), before);
+}
+
+#[test]
+fn a_kill_at_any_moment_is_the_end() {
+    alone("a_kill_at_any_moment_is_the_end", killed_at_any_moment);
+}
+
 #[test]
 fn nothing_is_left_of_ended_guests() {
     alone("nothing_is_left_of_ended_guests", rounds_leave_nothing);
