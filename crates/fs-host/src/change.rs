@@ -259,17 +259,6 @@ impl HostNode {
         to_name: &[u8],
         mode: RenameMode,
     ) -> SysResult<()> {
-        self.fs.moves.during(|| self.move_name_now(this, name, to_dir, to_name, mode))
-    }
-
-    fn move_name_now(
-        &self,
-        this: &Arc<Inode>,
-        name: &[u8],
-        to_dir: &Arc<Inode>,
-        to_name: &[u8],
-        mode: RenameMode,
-    ) -> SysResult<()> {
         let to_node = to_dir.downcast::<HostNode>().filter(|node| Arc::ptr_eq(&node.fs, &self.fs));
         let to_node = to_node.ok_or(Errno::EXDEV)?;
         let (name, to_name) = (self.new_name(component(name)?)?, to_node.new_name(to_name)?);
@@ -297,25 +286,33 @@ impl HostNode {
             let result = || rustix::fs::renameat_with(&from.fd, name, &to.fd, to_name, flags);
             to_node.changing(to_dir, || self.changing(this, result))
         };
-        match rename() {
+        let same_file = target.as_ref().is_some_and(|(stat, _)| stat.id == moved_stat.id);
+        let moved = End { dir: this, name, inode: moved };
+        let target = End { dir: to_dir, name: to_name, inode: target.and_then(|(_, inode)| inode) };
+        let rename_and_note = || {
+            self.fs.moves.during(|| {
+                rename()?;
+                // Of two names of one file nothing happened.
+                if !same_file {
+                    moved.places_moved(&target, mode);
+                }
+                Ok(())
+            })
+        };
+        match rename_and_note() {
             Err(HostErrno::NOTEMPTY | HostErrno::EXIST) if mode == RenameMode::Replace => {
                 let over = vfs::InodeOps::lookup(to_node, to_dir, to_name)?;
                 if !self.empty_of_ours(&over)? {
                     return Err(Errno::ENOTEMPTY.into());
                 }
-                rename().map_err(errno)?;
+                rename_and_note().map_err(errno)?;
             }
             other => other.map_err(errno)?,
         }
-        if target.as_ref().is_some_and(|(stat, _)| stat.id == moved_stat.id) {
-            // Two names of one file: nothing happened.
+        if same_file || !self.fs.keeps_records() {
             return Ok(());
         }
-        self.names_moved(
-            End { dir: this, name, inode: moved },
-            End { dir: to_dir, name: to_name, inode: target.and_then(|(_, inode)| inode) },
-            mode,
-        )
+        moved.records_moved(&target, mode)
     }
 
     /// Where `moved` is a special file, its new directory is marked.
@@ -336,33 +333,6 @@ impl HostNode {
         }
         Ok(())
     }
-
-    /// Takes over what a rename changed: places, and records in side files.
-    fn names_moved(&self, from: End<'_>, to: End<'_>, mode: RenameMode) -> SysResult<()> {
-        if let Some(node) = from.node() {
-            node.remove_place(from.dir, from.name);
-            node.add_place(to.dir, to.name, from.is_dir());
-        }
-        if let Some(node) = to.node() {
-            node.remove_place(to.dir, to.name);
-            if mode == RenameMode::Exchange {
-                node.add_place(from.dir, from.name, to.is_dir());
-            }
-        }
-        if !self.fs.keeps_records() {
-            return Ok(());
-        }
-        let (from_dir, to_dir) = (from.dir.downcast::<HostNode>(), to.dir.downcast::<HostNode>());
-        let (Some(from_dir), Some(to_dir)) = (from_dir, to_dir) else { return Ok(()) };
-        let moved = from_dir.side_of(from.dir, from.name)?;
-        let target = to_dir.side_of(to.dir, to.name)?;
-        let put = |dir: &HostNode, at: &End<'_>, record: Option<(u64, Record)>| match record {
-            Some((ino, record)) => dir.side_put(at.dir, at.name, ino, Some(record)),
-            None => dir.side_put(at.dir, at.name, 0, None),
-        };
-        put(to_dir, &to, moved)?;
-        put(from_dir, &from, if mode == RenameMode::Exchange { target } else { None })
-    }
 }
 
 /// A name that took part in a rename, and the inode that it had if that is in use.
@@ -379,6 +349,36 @@ impl End<'_> {
 
     fn is_dir(&self) -> bool {
         self.inode.as_ref().is_some_and(|inode| inode.is_dir())
+    }
+
+    /// Takes over the places that a rename to `to` changed.
+    fn places_moved(&self, to: &End<'_>, mode: RenameMode) {
+        if let Some(node) = self.node() {
+            node.remove_place(self.dir, self.name);
+            node.add_place(to.dir, to.name, self.is_dir());
+        }
+        if let Some(node) = to.node() {
+            node.remove_place(to.dir, to.name);
+            if mode == RenameMode::Exchange {
+                node.add_place(self.dir, self.name, to.is_dir());
+            }
+        }
+    }
+
+    /// Moves the records in side files.
+    fn records_moved(&self, to: &End<'_>, mode: RenameMode) -> SysResult<()> {
+        let (Some(dir), Some(to_dir)) = (self.dir.downcast::<HostNode>(), to.dir.downcast::<HostNode>())
+        else {
+            return Ok(());
+        };
+        let moved = dir.side_of(self.dir, self.name)?;
+        let target = to_dir.side_of(to.dir, to.name)?;
+        let put = |dir: &HostNode, at: &End<'_>, record: Option<(u64, Record)>| match record {
+            Some((ino, record)) => dir.side_put(at.dir, at.name, ino, Some(record)),
+            None => dir.side_put(at.dir, at.name, 0, None),
+        };
+        put(to_dir, to, moved)?;
+        put(dir, self, if mode == RenameMode::Exchange { target } else { None })
     }
 }
 

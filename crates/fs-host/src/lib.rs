@@ -36,6 +36,7 @@ mod buffer;
 mod change;
 pub mod check;
 mod create;
+pub mod default_root;
 mod descriptors;
 mod dir;
 mod error;

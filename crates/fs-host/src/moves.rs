@@ -7,7 +7,7 @@ use abi::Errno;
 use sync::SysResult;
 
 /// Looks for a file before it is taken to be lost, however many renames go on meanwhile.
-const TRIES: usize = 1000;
+const TRIES: usize = 100;
 
 /// Counts the renames of a file system.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Moves {
 }
 
 impl Moves {
-    /// Runs a rename.
+    /// Runs a rename, and what notes it; nothing in it looks for files.
     pub(crate) fn during<T>(&self, rename: impl FnOnce() -> T) -> T {
         struct Finish<'a>(&'a AtomicU64);
         impl Drop for Finish<'_> {

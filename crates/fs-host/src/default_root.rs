@@ -1,0 +1,427 @@
+//! What guests see of the host when the user names no root: as data, for the command line to mount.
+//!
+//! The system part of the host's `/`, without secrets and without what not everybody can read, below a throwaway layer;
+//! the current directory through a throwaway layer of its own; everything else empty. No home, no other mounts, no
+//! sockets; nothing on the host changes.
+//!
+//! [`RootPlan::new`] decides, [`RootPlan::furnish`] makes what the plan adds to the root.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use abi::{Errno, OpenFlags};
+use sync::SysResult;
+use vfs::{FileDescription, Inode, KernelCaller, NewNode, NewNodeKind, OpenHow, SliceSource};
+
+use crate::{HostFsOptions, OwnerMap, Records, Submounts, View};
+
+/// What of the home directory and the rest of the host is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The system part only.
+    System,
+    /// `--home ro`: the home directory too, below a throwaway layer.
+    Home,
+    /// `--host-all`: everything, other mounts included, below a throwaway layer.
+    All,
+}
+
+/// What the plan depends on. Paths are absolute and without symbolic links.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// The current directory.
+    pub cwd: PathBuf,
+    /// The user's home, where known.
+    pub home: Option<PathBuf>,
+    /// All homes that the host's user database names.
+    pub homes: Vec<PathBuf>,
+}
+
+impl Environment {
+    /// That of this process.
+    pub fn of_process() -> std::io::Result<Environment> {
+        let cwd = std::env::current_dir()?;
+        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let homes = homes_in(&passwd).into_iter().filter_map(|home| home.canonicalize().ok()).collect();
+        Ok(Environment { cwd, home: home.and_then(|home| home.canonicalize().ok()), homes })
+    }
+
+    /// Whether `path` is a home or holds one.
+    fn holds_a_home(&self, path: &Path) -> bool {
+        self.home.iter().chain(&self.homes).any(|home| home.starts_with(path))
+    }
+}
+
+/// The homes of people in the text of /etc/passwd: root's, and those below /home and of ordinary uids.
+pub fn homes_in(passwd: &str) -> Vec<PathBuf> {
+    let homes = passwd.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        let (uid, home) = (fields.nth(2)?.parse::<u32>().ok()?, fields.nth(2)?);
+        let is_person = uid == 0 || (1000..65534).contains(&uid);
+        (is_person && home.len() > 1 && home.starts_with('/')).then(|| PathBuf::from(home))
+    });
+    homes.collect()
+}
+
+/// A host directory to mount.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// Where, inside.
+    pub at: PathBuf,
+    /// The host's directory.
+    pub host: PathBuf,
+    pub options: HostFsOptions,
+}
+
+/// What to mount, and what to make in the root's throwaway layer.
+#[derive(Clone, Debug)]
+pub struct RootPlan {
+    /// Each below a throwaway layer of its own, the root first, then in the order in which to mount them.
+    pub layers: Vec<Layer>,
+    /// Directories to make, with their modes, parents before children. Those that are there already stay as they are.
+    pub directories: Vec<(PathBuf, u32)>,
+    /// Symbolic links to make: name and target.
+    pub links: Vec<(PathBuf, PathBuf)>,
+    /// Files to make: name, content, mode.
+    pub files: Vec<(PathBuf, Vec<u8>, u32)>,
+    /// The directory to start in.
+    pub workdir: PathBuf,
+    /// The host's paths that the layers read: for the fences around this process.
+    pub reads: Vec<PathBuf>,
+    /// What to tell the user once.
+    pub notes: Vec<String>,
+}
+
+/// Shown of `/`, with all below.
+const SYSTEM: [&str; 9] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt", "etc"];
+/// Shown of `/var`.
+const VAR: [&str; 3] = ["var/lib/dpkg", "var/lib/rpm", "var/lib/alternatives"];
+
+/// Hidden below `/etc`: secrets, most of which not everybody could read anyway.
+const SECRETS: [&str; 38] = [
+    "shadow*",
+    "gshadow*",
+    "sudoers*",
+    "sudo_logsrvd.conf",
+    "doas.conf",
+    "ssh/ssh_host_*",
+    "ssh/*_key",
+    "ssl/private",
+    "pki/private",
+    "pki/tls/private",
+    "letsencrypt",
+    "NetworkManager",
+    "netplan",
+    "wpa_supplicant",
+    "wireguard",
+    "openvpn",
+    "ipsec.secrets",
+    "ipsec.d",
+    "swanctl",
+    "strongswan*",
+    "ppp",
+    "chatscripts",
+    "krb5.keytab*",
+    "*.keytab",
+    "security/opasswd",
+    "samba",
+    "cups",
+    "docker",
+    "kubernetes",
+    "rancher",
+    "libvirt",
+    "credstore*",
+    "mysql",
+    "exim4/passwd.client",
+    "postfix/sasl*",
+    "davfs2",
+    "cifs*",
+    "machine-id",
+];
+
+/// Empty and throwaway.
+const EMPTY: [(&str, u32); 19] = [
+    ("/tmp", 0o1777),
+    ("/run", 0o755),
+    ("/run/lock", 0o1777),
+    ("/home", 0o755),
+    ("/root", 0o700),
+    ("/srv", 0o755),
+    ("/mnt", 0o755),
+    ("/media", 0o755),
+    ("/boot", 0o755),
+    ("/proc", 0o555),
+    ("/sys", 0o555),
+    ("/dev", 0o755),
+    ("/var", 0o755),
+    ("/var/tmp", 0o1777),
+    ("/var/lib", 0o755),
+    ("/var/cache", 0o755),
+    ("/var/log", 0o755),
+    ("/var/spool", 0o755),
+    ("/var/mail", 0o755),
+];
+
+/// Host directories that are not shown as the current directory, nor anything below: sockets, devices, secrets of
+/// running services.
+const NEVER: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
+
+/// Directories of a home that keep secrets.
+const PRIVATE: [&str; 12] = [
+    ".ssh",
+    ".gnupg",
+    ".pki",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".password-store",
+    ".mozilla",
+    ".config",
+    ".local",
+    ".cache",
+];
+
+impl RootPlan {
+    /// Decides what is shown.
+    pub fn new(environment: &Environment, reach: Reach) -> RootPlan {
+        let mut plan = RootPlan {
+            layers: vec![Layer { at: "/".into(), host: "/".into(), options: root_options(reach) }],
+            directories: EMPTY.iter().map(|(path, mode)| (PathBuf::from(path), *mode)).collect(),
+            links: vec![("/var/run".into(), "/run".into()), ("/var/lock".into(), "/run/lock".into())],
+            files: vec![("/etc/machine-id".into(), machine_id(), 0o444)],
+            workdir: environment.cwd.clone(),
+            reads: Vec::new(),
+            notes: Vec::new(),
+        };
+        if reach == Reach::All {
+            plan.reads.push("/".into());
+            plan.notes.push("--host-all shows everything that you can read, secrets included".into());
+            // Everything is there; what the host has is not made anew.
+            plan.directories.retain(|(path, _)| matches!(path.to_str(), Some("/proc" | "/sys" | "/dev")));
+            plan.links.clear();
+            return plan;
+        }
+        plan.reads.extend(SYSTEM.iter().chain(&VAR).map(|name| Path::new("/").join(name)));
+        if reach == Reach::Home {
+            plan.add_home(environment);
+        }
+        plan.add_cwd(environment, reach);
+        plan
+    }
+
+    fn add_home(&mut self, environment: &Environment) {
+        let Some(home) = environment.home.clone().filter(|home| home.parent().is_some()) else {
+            self.notes.push("--home: HOME names no directory".into());
+            return;
+        };
+        self.notes.push(format!("--home shows {} and the secrets in it", home.display()));
+        self.add_layer(&home);
+    }
+
+    fn add_cwd(&mut self, environment: &Environment, reach: Reach) {
+        let cwd = &environment.cwd;
+        let shown_already = SYSTEM.iter().chain(&VAR).any(|name| cwd.starts_with(Path::new("/").join(name)));
+        let in_home = environment.home.as_ref().is_some_and(|home| cwd.starts_with(home));
+        if cwd.parent().is_none() || shown_already || (reach == Reach::Home && in_home) {
+            return;
+        }
+        if let Some(why) = hidden_cwd(environment) {
+            self.notes.push(format!("the current directory is not shown ({why}); name it with --bind"));
+            // It is there, and empty.
+            self.add_directory(cwd);
+            return;
+        }
+        self.add_layer(cwd);
+    }
+
+    /// Mounts a directory of the user's where it is on the host.
+    fn add_layer(&mut self, path: &Path) {
+        self.add_directory(path);
+        let options =
+            HostFsOptions { records: Records::None, ..HostFsOptions::named(false, OwnerMap::own_as_root()) };
+        self.reads.push(path.into());
+        self.layers.push(Layer { at: path.into(), host: path.into(), options });
+    }
+
+    fn add_directory(&mut self, path: &Path) {
+        let mut above: Vec<&Path> = path.ancestors().filter(|path| path.parent().is_some()).collect();
+        above.reverse();
+        self.directories.extend(above.into_iter().map(|path| (path.to_owned(), 0o755)));
+    }
+
+    /// Makes the plan's directories, links and files in the root directory of its first layer.
+    pub fn furnish(&self, root: &Arc<Inode>) -> SysResult<()> {
+        for (path, mode) in &self.directories {
+            make(root, path, NewNodeKind::Directory, *mode)?;
+        }
+        for (path, target) in &self.links {
+            make(root, path, NewNodeKind::Symlink(target.as_os_str().as_encoded_bytes()), 0o777)?;
+        }
+        for (path, content, mode) in &self.files {
+            if let Some(file) = make(root, path, NewNodeKind::File, *mode)? {
+                let caller = KernelCaller::new();
+                let flags = OpenFlags::WRONLY;
+                let file =
+                    FileDescription::new(file.ops.open(&file, OpenHow { flags }, &caller)?, None, flags);
+                file.ops.write(&file, &caller, &mut SliceSource { bytes: content, taken: 0 })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why the current directory is not shown, if it is not.
+fn hidden_cwd(environment: &Environment) -> Option<&'static str> {
+    let cwd = &environment.cwd;
+    if environment.holds_a_home(cwd) {
+        return Some("it is a home directory or holds one");
+    }
+    if NEVER.iter().any(|never| cwd.starts_with(never)) {
+        return Some("it belongs to the running system");
+    }
+    let homes = environment.home.iter().chain(&environment.homes);
+    let is_private = homes
+        .filter_map(|home| cwd.strip_prefix(home).ok())
+        .any(|below| PRIVATE.iter().any(|private| below.starts_with(private)));
+    is_private.then_some("it is a private part of a home directory")
+}
+
+fn root_options(reach: Reach) -> HostFsOptions {
+    let (submounts, view) = match reach {
+        Reach::All => (Submounts::Shown, None),
+        _ => (Submounts::Hidden, Some(Arc::new(system_view()))),
+    };
+    HostFsOptions {
+        submounts,
+        view,
+        world_readable_only: reach != Reach::All,
+        records: Records::None,
+        ..HostFsOptions::named(false, OwnerMap::Same)
+    }
+}
+
+fn system_view() -> View {
+    let shown = SYSTEM.iter().chain(&VAR).fold(View::only(), |view, path| view.show(path));
+    SECRETS.iter().fold(shown, |view, secret| view.hide(&format!("etc/{secret}")))
+}
+
+/// 128 random bits in hex, as systemd writes them.
+fn machine_id() -> Vec<u8> {
+    let mut bytes = [0; 16];
+    // Without a source of randomness all guests are the same machine.
+    let _ = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
+    let mut text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    text.push('\n');
+    text.into_bytes()
+}
+
+/// Makes something at `path`; `None` if there is something already, or nothing to make it in.
+fn make(
+    root: &Arc<Inode>,
+    path: &Path,
+    kind: NewNodeKind<'_>,
+    permissions: u32,
+) -> SysResult<Option<Arc<Inode>>> {
+    let mut names: Vec<&[u8]> = path.iter().skip(1).map(|name| name.as_encoded_bytes()).collect();
+    let Some(name) = names.pop() else { return Ok(None) };
+    let found = names.iter().try_fold(root.clone(), |dir, name| dir.ops.lookup(&dir, name));
+    let dir = match found {
+        Ok(dir) if dir.is_dir() => dir,
+        // A link in the way (/var/run on some hosts) leads to what is made anyway.
+        Ok(_) => return Ok(None),
+        Err(error) if error.errno() == Some(Errno::ENOENT) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match dir.ops.create(&dir, name, &NewNode { kind, permissions, uid: 0, gid: 0 }) {
+        Ok(inode) => Ok(Some(inode)),
+        Err(error) if error.errno() == Some(Errno::EEXIST) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(cwd: &str, reach: Reach) -> RootPlan {
+        let homes =
+            homes_in("root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\nd:x:5:5::/:/bin/false\n");
+        RootPlan::new(&Environment { cwd: cwd.into(), home: Some("/home/me".into()), homes }, reach)
+    }
+
+    fn layers(plan: &RootPlan) -> Vec<&str> {
+        plan.layers.iter().filter_map(|layer| layer.at.to_str()).collect()
+    }
+
+    #[test]
+    fn the_current_directory_shows_unless_it_holds_a_home() {
+        for (cwd, shown) in [
+            ("/home/me/project", true),
+            ("/srv/data", true),
+            ("/tmp", true),
+            ("/", false),
+            ("/home", false),
+            ("/home/me", false),
+            ("/root", false),
+            ("/home/me/.ssh", false),
+            ("/home/me/.config/x", false),
+            ("/run/user/1000", false),
+            ("/proc/self", false),
+            // Part of the root already.
+            ("/usr/src", false),
+            ("/etc/ssh", false),
+        ] {
+            let plan = plan(cwd, Reach::System);
+            let expected = if shown { vec!["/", cwd] } else { vec!["/"] };
+            assert_eq!(layers(&plan), expected, "{cwd}");
+            assert_eq!(plan.workdir, Path::new(cwd));
+            assert!(plan.layers.iter().all(|layer| !layer.options.writable));
+        }
+        assert_eq!(layers(&plan("/home/me", Reach::Home)), ["/", "/home/me"]);
+        assert_eq!(layers(&plan("/home/me/project", Reach::Home)), ["/", "/home/me"]);
+        assert_eq!(layers(&plan("/home/me", Reach::All)), ["/"]);
+    }
+
+    #[test]
+    fn secrets_and_the_rest_of_the_host_are_hidden() {
+        let view = system_view();
+        for hidden in ["home", "root", "run", "proc", "sys", "dev", "boot", "mnt", "srv", "tmp", "work"] {
+            assert!(!view.shows(hidden.as_bytes()), "{hidden}");
+        }
+        let below = |path: &str| {
+            path.split('/')
+                .try_fold(view.clone(), |view, name| view.below(name.as_bytes()).map(|view| (*view).clone()))
+        };
+        let etc = below("etc").expect("a view");
+        for hidden in [
+            "shadow",
+            "shadow-",
+            "gshadow",
+            "sudoers",
+            "sudoers.d",
+            "NetworkManager",
+            "wireguard",
+            "krb5.keytab",
+            "machine-id",
+        ] {
+            assert!(!etc.shows(hidden.as_bytes()), "{hidden}");
+        }
+        for shown in ["passwd", "group", "ld.so.cache", "hosts", "resolv.conf", "ssl", "ssh", "alternatives"]
+        {
+            assert!(etc.shows(shown.as_bytes()), "{shown}");
+        }
+        assert!(!below("etc/ssl").expect("a view").shows(b"private"));
+        assert!(below("etc/ssl").expect("a view").shows(b"certs"));
+        assert!(!below("etc/ssh").expect("a view").shows(b"ssh_host_ed25519_key"));
+        let lib = below("var/lib").expect("a view");
+        assert!(lib.shows(b"dpkg") && !lib.shows(b"docker") && !below("var").expect("a view").shows(b"log"));
+    }
+
+    #[test]
+    fn each_machine_is_another() {
+        assert_eq!(machine_id().len(), 33);
+        assert_ne!(machine_id(), machine_id());
+    }
+}
