@@ -12,11 +12,31 @@ use vfs::{Cred, FdTable, FileDescription, MountTable, SpecialFiles};
 use crate::exec::ExecArguments;
 use crate::fs::{Files, Fs};
 use crate::mm::{Mm, MmRecord};
-use crate::resource::Limits;
+use crate::resource::{Limits, Usage};
 use crate::signal::Handlers;
 use crate::stats::Stats;
 use crate::syscall::trace::Trace;
 use crate::task::{CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork};
+
+/// `uname -r`: the Linux that programs find themselves on.
+pub const RELEASE: &str = "6.18.0-umlaut";
+/// `uname -v`.
+pub const VERSION: &str = concat!("#1 SMP umlaut ", env!("CARGO_PKG_VERSION"));
+
+/// A random UUID in its usual form (version 4).
+pub fn random_uuid() -> String {
+    let mut bytes: [u8; 16] = crate::random::bytes();
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        match index {
+            6 => *byte = (*byte & 0x0f) | 0x40,
+            8 => *byte = (*byte & 0x3f) | 0x80,
+            _ => {}
+        }
+    }
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or("");
+    [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
+}
 
 /// What can be chosen when a kernel starts.
 pub struct KernelOptions {
@@ -44,6 +64,7 @@ pub struct Kernel {
     pub trace: Option<Trace>,
     pub booted: Instant,
     pub hostname: Mutex<order::Leaf, Vec<u8>>,
+    boot_id: String,
     /// The program that the user asked for, and how it ended.
     main_program: Mutex<order::Leaf, MainProgram>,
     main_events: WaitQueue,
@@ -98,6 +119,7 @@ impl Kernel {
             trace,
             booted: Instant::now(),
             hostname: Mutex::new(hostname),
+            boot_id: random_uuid(),
             main_program: Mutex::default(),
             main_events: WaitQueue::new(),
             shutting_down: AtomicBool::new(false),
@@ -258,6 +280,21 @@ impl Kernel {
     /// A description for a file of the kernel's own.
     pub fn open_own(ops: Box<dyn vfs::FileOps>, flags: OpenFlags) -> Arc<FileDescription> {
         FileDescription::new(ops, None, flags)
+    }
+
+    /// The kernel's own random identity.
+    pub fn boot_id(&self) -> &str {
+        &self.boot_id
+    }
+
+    /// What a group has used so far.
+    pub fn group_usage(&self, group: &ThreadGroup) -> Usage {
+        group.usage.lock().own
+    }
+
+    /// A group's controlling terminal, as a device number, and the terminal's foreground group; `(0, -1)`: none.
+    pub fn terminal_of(&self, _pid: i32) -> (u32, i32) {
+        (0, -1)
     }
 
     /// Memory that the machine has, in pages.

@@ -46,6 +46,9 @@ pub trait AddressSpace: Send + Sync {
     /// Memory use as the host counts it, in pages: `(resident, shared)`.
     fn resident_pages(&self) -> (u64, u64);
 
+    /// Where the host's mapping that holds `addr` begins; `None` if there is none.
+    fn mapping_start(&self, addr: UserAddr) -> Option<UserAddr>;
+
     /// The host's pid, for diagnostics and for reading the host's `/proc/PID` (maps, smaps, pagemap).
     fn host_pid(&self) -> i32;
 }

@@ -202,6 +202,15 @@ impl AddressSpace for Process {
         (fields.next().unwrap_or(0), fields.next().unwrap_or(0))
     }
 
+    fn mapping_start(&self, addr: UserAddr) -> Option<UserAddr> {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.tgid)).ok()?;
+        let range = |line: &str| {
+            let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+            Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
+        };
+        maps.lines().filter_map(range).find(|(start, end)| (*start..*end).contains(&addr.0)).map(|(start, _)| UserAddr(start))
+    }
+
     fn host_pid(&self) -> i32 {
         self.tgid
     }

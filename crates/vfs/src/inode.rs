@@ -218,6 +218,11 @@ pub trait InodeOps: Any + Send + Sync {
         Err(Errno::EINVAL.into())
     }
 
+    /// The text of a link that depends on who reads it (`/proc/self`).
+    fn read_link_as(&self, this: &Arc<Inode>, caller: &dyn Caller) -> SysResult<Vec<u8>> {
+        self.read_link(this)
+    }
+
     /// For links which lead to an object, not along a path (`/proc/PID/fd/N`, `exe`, `cwd`, `root`). `None`: an
     /// ordinary link.
     fn follow(&self, this: &Arc<Inode>, caller: &dyn Caller) -> Option<SysResult<crate::MagicTarget>> {

@@ -380,7 +380,7 @@ impl<'c, 'a> Walk<'c, 'a> {
         }
         let inode = link.inode();
         let Some(target) = inode.ops.follow(inode, self.ctx.caller) else {
-            let body = inode.ops.read_link(inode)?;
+            let body = inode.ops.read_link_as(inode, self.ctx.caller)?;
             // No link is empty; a host's file system might say so all the same.
             let valid = !body.is_empty() && body.len() < PATH_MAX;
             return if valid { Ok(Followed::Text(body)) } else { Err(Errno::ENOENT.into()) };

@@ -105,6 +105,17 @@ impl Mm {
         Arc::new(Mm { space, shared: self.shared.clone() })
     }
 
+    /// Takes the stack's true start from the host, which grows it without telling.
+    pub fn refresh_stack(&self) {
+        let Some(stack) = self.record().vmas.iter().find(|vma| vma.flags.contains(VmaFlags::STACK)).cloned() else {
+            return;
+        };
+        let Some(start) = self.space.mapping_start(abi::UserAddr(stack.end - 1)) else { return };
+        if start.0 < stack.start {
+            self.record().vmas.insert(Vma { start: start.0, ..stack });
+        }
+    }
+
     /// A user leaves.
     pub fn release(&self) {
         self.shared.users.fetch_sub(1, Ordering::SeqCst);

@@ -36,6 +36,8 @@ pub struct ThreadGroup {
     pub dumpable: AtomicI32,
     /// `personality`.
     pub personality: AtomicU32,
+    /// `/proc/PID/oom_score_adj`.
+    pub oom_score_adj: AtomicI32,
     /// No thread of it has changed its credentials since the image began (INVARIANTS 3.1).
     pub authority_unchanged: AtomicBool,
     /// The arguments it was executed with, for /proc when its memory cannot be read.
@@ -83,6 +85,7 @@ impl ThreadGroup {
             subreaper: AtomicBool::new(false),
             dumpable: AtomicI32::new(1),
             personality: AtomicU32::new(0),
+            oom_score_adj: AtomicI32::new(0),
             authority_unchanged: AtomicBool::new(true),
             command_line: Mutex::default(),
             usage: Mutex::default(),

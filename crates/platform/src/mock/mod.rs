@@ -151,6 +151,10 @@ impl AddressSpace for Process {
         (self.memory.lock().touched(), 0)
     }
 
+    fn mapping_start(&self, _: UserAddr) -> Option<UserAddr> {
+        None
+    }
+
     fn host_pid(&self) -> i32 {
         self.pid
     }

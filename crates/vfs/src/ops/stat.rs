@@ -121,7 +121,7 @@ pub fn readlink(ctx: &FsContext<'_>, dirfd: i32, path: &[u8]) -> SysResult<Vec<u
         let path = ctx.lookup(dirfd, path, Lookup::EMPTY)?.path_or(not_a_link)?;
         let inode = path.inode();
         match inode.file_type {
-            FileType::LNK => inode.ops.read_link(inode),
+            FileType::LNK => inode.ops.read_link_as(inode, ctx.caller),
             _ => Err(not_a_link.into()),
         }
     })

@@ -1,0 +1,148 @@
+//! Directories: what is in them.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use abi::{Errno, FileType};
+use sync::{Mutex, SysResult, order};
+use vfs::{Caller, DirSink, FileDescription, FileOps, Inode, Seek};
+
+use crate::entry::Kind;
+use crate::fd;
+use crate::node::{Node, Place};
+
+/// Positions: `.` and `..`, then fixed names, then numbers (pids, tids, descriptors) from here on.
+const NUMBERS: u64 = 0x1000;
+
+/// The place of a name in a directory; `None` if there is none.
+pub(crate) fn find(node: &Node, name: &[u8]) -> SysResult<Option<Place>> {
+    if let Some(index) = node.place.table().iter().position(|entry| entry.name.as_bytes() == name) {
+        return Ok(node.place.fixed_child(index));
+    }
+    let Some(number) = parse_number(name) else { return Ok(None) };
+    let exists = match numbered(node) {
+        // Threads have directories too, though the root does not list them.
+        Some(Numbered::Processes) => is_process_or_thread(node, number)?,
+        Some(_) => numbers(node)?.contains(&number),
+        None => false,
+    };
+    Ok(exists.then(|| numbered_place(node, number)).flatten())
+}
+
+/// Digits without a leading zero.
+fn parse_number(name: &[u8]) -> Option<i32> {
+    let text = std::str::from_utf8(name).ok()?;
+    let canonical = text == "0" || !text.starts_with(['0', '+', '-']);
+    text.parse().ok().filter(|_| canonical)
+}
+
+fn is_process_or_thread(node: &Node, number: i32) -> SysResult<bool> {
+    let kernel = node.fs()?.kernel()?;
+    let tasks = kernel.tasks.lock();
+    Ok(tasks.groups.contains_key(&number))
+}
+
+/// Which numbers a directory lists.
+enum Numbered {
+    Processes,
+    Threads,
+    Descriptors { info: bool },
+}
+
+fn numbered(node: &Node) -> Option<Numbered> {
+    match (&node.place, node.place.entry().map(|entry| entry.kind)) {
+        (Place::Root, _) => Some(Numbered::Processes),
+        (_, Some(Kind::Threads)) => Some(Numbered::Threads),
+        (_, Some(Kind::Descriptors { info })) => Some(Numbered::Descriptors { info }),
+        _ => None,
+    }
+}
+
+fn numbers(node: &Node) -> SysResult<Vec<i32>> {
+    let kernel = node.fs()?.kernel()?;
+    match numbered(node) {
+        Some(Numbered::Processes) => Ok(kernel.tasks.lock().groups.keys().copied().collect()),
+        Some(Numbered::Threads) => {
+            let of = node.of()?.ok_or(Errno::ENOENT)?;
+            let mut tids: Vec<i32> = kernel.tasks.threads(of.group.pid).iter().map(|thread| thread.tid()).collect();
+            tids.sort_unstable();
+            Ok(tids)
+        }
+        Some(Numbered::Descriptors { .. }) => fd::numbers(node),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn numbered_place(node: &Node, number: i32) -> Option<Place> {
+    let owner = node.place.owner();
+    match numbered(node)? {
+        Numbered::Processes => Some(Place::Process(number)),
+        Numbered::Threads => Some(Place::Thread(owner?.0, number)),
+        Numbered::Descriptors { info } => {
+            let (pid, tid) = owner?;
+            Some(Place::Descriptor { pid, tid, number, info })
+        }
+    }
+}
+
+/// An open directory.
+pub(crate) struct Directory {
+    inode: Arc<Inode>,
+    position: Mutex<order::File, u64>,
+}
+
+impl Directory {
+    pub(crate) fn new(inode: Arc<Inode>) -> Directory {
+        Directory { inode, position: Mutex::new(0) }
+    }
+
+    /// All entries from a position on: name, inode number, type, position.
+    fn list(&self, node: &Node, from: u64) -> SysResult<Vec<(Vec<u8>, u64, FileType, u64)>> {
+        let own = node.place.ino();
+        let mut list = vec![(b".".to_vec(), own, FileType::DIR, 0), (b"..".to_vec(), own, FileType::DIR, 1)];
+        for (index, entry) in node.place.table().iter().enumerate() {
+            if let Some(place) = node.place.fixed_child(index) {
+                list.push((entry.name.into(), place.ino(), place.file_type(), 2 + index as u64));
+            }
+        }
+        for number in numbers(node)? {
+            if let Some(place) = numbered_place(node, number) {
+                let position = NUMBERS + u64::try_from(number).unwrap_or(0);
+                list.push((number.to_string().into_bytes(), place.ino(), place.file_type(), position));
+            }
+        }
+        list.retain(|(.., position)| *position >= from);
+        Ok(list)
+    }
+}
+
+impl FileOps for Directory {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn seek(&self, _: &FileDescription, to: Seek) -> SysResult<u64> {
+        let mut position = self.position.lock();
+        let new = match to {
+            Seek::Set(at) => u64::try_from(at).map_err(|_| Errno::EINVAL)?,
+            Seek::Current(by) => position.checked_add_signed(by).ok_or(Errno::EINVAL)?,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        *position = new;
+        Ok(new)
+    }
+
+    fn read_dir(&self, _: &FileDescription, _: &dyn Caller, to: &mut dyn DirSink) -> SysResult<()> {
+        let node: &Node = self.inode.downcast().ok_or(Errno::ENOTDIR)?;
+        let from = *self.position.lock();
+        let mut next = from;
+        for (name, ino, file_type, position) in self.list(node, from)? {
+            if !to.entry(&name, ino, file_type, position + 1) {
+                break;
+            }
+            next = position + 1;
+        }
+        *self.position.lock() = next;
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! The root's own files: the system as a whole.
+
+use abi::PAGE_SIZE;
+use sync::SysResult;
+
+use crate::entry::{Cx, Entry, Kind};
+use crate::sysctl;
+
+pub(crate) static ENTRIES: &[Entry] = &[
+    Entry { name: "cmdline", mode: 0o444, kind: Kind::File(|_| Ok(b"umlaut\n".to_vec())) },
+    Entry { name: "cpuinfo", mode: 0o444, kind: Kind::File(cpuinfo) },
+    Entry { name: "devices", mode: 0o444, kind: Kind::File(devices) },
+    Entry { name: "filesystems", mode: 0o444, kind: Kind::File(filesystems) },
+    Entry { name: "loadavg", mode: 0o444, kind: Kind::File(loadavg) },
+    Entry { name: "meminfo", mode: 0o444, kind: Kind::File(meminfo) },
+    Entry { name: "mounts", mode: 0o777, kind: Kind::Link(|_| Ok(b"self/mounts".to_vec())) },
+    Entry { name: "self", mode: 0o777, kind: Kind::Link(|cx| Ok(cx.reader.pid().to_string().into_bytes())) },
+    Entry { name: "stat", mode: 0o444, kind: Kind::File(stat) },
+    Entry { name: "swaps", mode: 0o444, kind: Kind::File(swaps) },
+    Entry { name: "sys", mode: 0o555, kind: Kind::Directory(sysctl::ENTRIES) },
+    Entry { name: "thread-self", mode: 0o777, kind: Kind::Link(thread_self) },
+    Entry { name: "umlaut", mode: 0o555, kind: Kind::Directory(UMLAUT) },
+    Entry { name: "uptime", mode: 0o444, kind: Kind::File(uptime) },
+    Entry { name: "version", mode: 0o444, kind: Kind::File(version) },
+    Entry { name: "vmstat", mode: 0o444, kind: Kind::File(vmstat) },
+];
+
+/// What Linux lacks.
+static UMLAUT: &[Entry] = &[Entry { name: "stat", mode: 0o444, kind: Kind::File(counters) }];
+
+fn thread_self(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    Ok(format!("{}/task/{}", cx.reader.pid(), cx.reader.tid()).into_bytes())
+}
+
+/// A text of the host's own, for what is the machine's and not the guests'.
+fn host_text(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The processors that guests run on are the host's.
+fn cpuinfo(_: &Cx<'_>) -> SysResult<Vec<u8>> {
+    Ok(host_text("/proc/cpuinfo").into_bytes())
+}
+
+fn devices(_: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let text = "Character devices:\n  1 mem\n  5 /dev/tty\n  5 /dev/console\n  5 /dev/ptmx\n136 pts\n\nBlock devices:\n";
+    Ok(text.into())
+}
+
+fn filesystems(_: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let kinds = ["sysfs", "tmpfs", "proc", "devtmpfs", "devpts", "overlay", "hostfs", "pipefs", "sockfs"];
+    Ok(kinds.iter().map(|kind| format!("nodev\t{kind}\n")).collect::<String>().into_bytes())
+}
+
+fn loadavg(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let host = host_text("/proc/loadavg");
+    let averages: Vec<&str> = host.split_whitespace().take(3).collect();
+    let tasks = cx.kernel.tasks.lock();
+    let all = tasks.tasks.len();
+    let running =
+        tasks.tasks.values().filter(|task| !task.sleeping.load(std::sync::atomic::Ordering::Relaxed)).count();
+    let last = tasks.tasks.keys().next_back().copied().unwrap_or(1);
+    Ok(format!("{} {running}/{all} {last}\n", averages.join(" ")).into_bytes())
+}
+
+/// The host's memory, bounded by what guests may use of it. All fields that programs look for are there.
+fn meminfo(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let host = host_text("/proc/meminfo");
+    let field = |name: &str| {
+        let line = host.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
+        line.and_then(|line| line.split_whitespace().nth(1)).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let total = (cx.kernel.total_pages() * PAGE_SIZE / 1024).min(field("MemTotal"));
+    let available = field("MemAvailable").min(total);
+    let free = field("MemFree").min(available);
+    let fields = [
+        ("MemTotal", total),
+        ("MemFree", free),
+        ("MemAvailable", available),
+        ("Buffers", field("Buffers")),
+        ("Cached", field("Cached").min(total - free)),
+        ("SwapCached", 0),
+        ("Active", field("Active")),
+        ("Inactive", field("Inactive")),
+        ("SwapTotal", 0),
+        ("SwapFree", 0),
+        ("Dirty", field("Dirty")),
+        ("Writeback", 0),
+        ("AnonPages", field("AnonPages")),
+        ("Mapped", field("Mapped")),
+        ("Shmem", field("Shmem")),
+        ("KReclaimable", field("KReclaimable")),
+        ("Slab", field("Slab")),
+        ("SReclaimable", field("SReclaimable")),
+        ("SUnreclaim", field("SUnreclaim")),
+        ("KernelStack", field("KernelStack")),
+        ("PageTables", field("PageTables")),
+        ("CommitLimit", total),
+        ("Committed_AS", total - available),
+        ("VmallocTotal", 34_359_738_367),
+        ("VmallocUsed", 0),
+        ("HugePages_Total", 0),
+    ];
+    let line = |(name, value): &(&str, u64)| match name.starts_with("HugePages") {
+        true => format!("{:<16}{value:>8}\n", format!("{name}:")),
+        false => format!("{:<16}{value:>8} kB\n", format!("{name}:")),
+    };
+    let mut text: String = fields.iter().map(line).collect();
+    text.push_str("HugePages_Free:        0\nHugePages_Rsvd:        0\nHugePages_Surp:        0\n");
+    text.push_str("Hugepagesize:       2048 kB\nHugetlb:               0 kB\n");
+    Ok(text.into_bytes())
+}
+
+/// Processor times are the host's; processes are the guests'.
+fn stat(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let host = host_text("/proc/stat");
+    let mut text = String::new();
+    for line in host.lines().filter(|line| line.starts_with("cpu")) {
+        text.push_str(line);
+        text.push('\n');
+    }
+    let (running, ever) = {
+        let tasks = cx.kernel.tasks.lock();
+        let sleeping = |task: &&std::sync::Arc<kernel::task::Task>| {
+            task.sleeping.load(std::sync::atomic::Ordering::Relaxed)
+        };
+        (tasks.tasks.values().filter(|task| !sleeping(task)).count(), cx.kernel.stats.totals().tasks)
+    };
+    let booted = std::time::SystemTime::now()
+        .checked_sub(cx.kernel.booted.elapsed())
+        .and_then(|at| at.duration_since(std::time::SystemTime::UNIX_EPOCH).ok())
+        .map_or(0, |since| since.as_secs());
+    text.push_str(&format!(
+        "intr 0\nctxt 0\nbtime {booted}\nprocesses {ever}\nprocs_running {}\nprocs_blocked 0\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n",
+        running.max(1)
+    ));
+    Ok(text.into_bytes())
+}
+
+fn swaps(_: &Cx<'_>) -> SysResult<Vec<u8>> {
+    Ok(b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_vec())
+}
+
+fn uptime(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let up = cx.kernel.booted.elapsed().as_secs_f64();
+    Ok(format!("{up:.2} {up:.2}\n").into_bytes())
+}
+
+fn version(_: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let release = kernel::kernel::RELEASE;
+    let version = kernel::kernel::VERSION;
+    Ok(format!("Linux version {release} (umlaut) (rustc) {version}\n").into_bytes())
+}
+
+fn vmstat(_: &Cx<'_>) -> SysResult<Vec<u8>> {
+    Ok(host_text("/proc/vmstat").into_bytes())
+}
+
+/// The kernel's counters, a line each, as /proc/vmstat has them.
+fn counters(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let totals = cx.kernel.stats.totals();
+    let mut text = format!(
+        "tasks {}\nsignals {}\nexceptions {}\nunknown_calls {}\noopses {}\n",
+        totals.tasks, totals.signals, totals.exceptions, totals.unknown_calls, totals.oopses
+    );
+    for (number, count) in totals.calls.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let name = kernel::syscall::table::row(number as u64).map_or("unknown", |row| row.name);
+        text.push_str(&format!("call_{name} {count}\n"));
+    }
+    Ok(text.into_bytes())
+}
