@@ -55,7 +55,8 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     let kernel_options = KernelOptions { hostname: options.hostname.clone(), ..KernelOptions::default() };
     let kernel =
-        Kernel::new(platform, kernel_options, name_space.mounts.clone(), root::special_files(), trace);
+        Kernel::new(platform, kernel_options, name_space.mounts.clone(), Box::new(vfs::NoSpecialFiles), trace);
+    name_space.proc.attach(&kernel);
     forward_signals(kernel.clone(), signals)?;
     let spec = program::spec(options, &kernel, &name_space)?;
     let result = kernel.start(spec).map_err(|error| start_failure(options, error));

@@ -7,6 +7,7 @@ pub mod names;
 pub mod open;
 pub mod rw;
 pub mod stat;
+pub mod xattr;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
