@@ -197,7 +197,13 @@ impl Setup {
         self.make_directory(path, 0o755)
     }
 
-    fn mount(&self, fs: &Arc<dyn FileSystem>, source: &str, flags: MountFlags, path: &str) -> anyhow::Result<()> {
+    fn mount(
+        &self,
+        fs: &Arc<dyn FileSystem>,
+        source: &str,
+        flags: MountFlags,
+        path: &str,
+    ) -> anyhow::Result<()> {
         let place = self
             .context()
             .lookup_path(abi::AT_FDCWD, path.as_bytes(), vfs::Lookup::FOLLOW)

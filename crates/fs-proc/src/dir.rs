@@ -64,7 +64,8 @@ fn numbers(node: &Node) -> SysResult<Vec<i32>> {
         Some(Numbered::Processes) => Ok(kernel.tasks.lock().groups.keys().copied().collect()),
         Some(Numbered::Threads) => {
             let of = node.of()?.ok_or(Errno::ENOENT)?;
-            let mut tids: Vec<i32> = kernel.tasks.threads(of.group.pid).iter().map(|thread| thread.tid()).collect();
+            let mut tids: Vec<i32> =
+                kernel.tasks.threads(of.group.pid).iter().map(|thread| thread.tid()).collect();
             tids.sort_unstable();
             Ok(tids)
         }

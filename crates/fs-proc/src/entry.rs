@@ -28,7 +28,9 @@ pub(crate) enum Kind {
     Object(Follow),
     Directory(&'static [Entry]),
     /// `/proc/PID/fd` and `fdinfo`.
-    Descriptors { info: bool },
+    Descriptors {
+        info: bool,
+    },
     /// `/proc/PID/task`.
     Threads,
 }

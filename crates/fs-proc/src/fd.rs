@@ -10,7 +10,9 @@ use crate::node::Node;
 /// The numbers that are open.
 pub(crate) fn numbers(node: &Node) -> SysResult<Vec<i32>> {
     let of = node.of()?.ok_or(Errno::ENOENT)?;
-    let Some(files) = of.task.and_then(|task| task.shared.lock().files.clone()) else { return Ok(Vec::new()) };
+    let Some(files) = of.task.and_then(|task| task.shared.lock().files.clone()) else {
+        return Ok(Vec::new());
+    };
     let mut numbers = Vec::new();
     let mut from = 0;
     while let Some(entry) = files.table.next(from) {
@@ -84,4 +86,3 @@ pub(crate) fn info_text(cx: &Cx<'_>, number: i32) -> SysResult<Vec<u8>> {
 pub(crate) fn path_of(path: Option<vfs::Path>) -> SysResult<MagicTarget> {
     path.map(MagicTarget::Path).ok_or(Errno::ENOENT.into())
 }
-

@@ -26,7 +26,12 @@ pub(crate) enum Place {
     /// A fixed name: in a process's directory or outside of any, by its path of indices in the tables.
     Fixed(Option<(i32, Option<i32>)>, Vec<u16>),
     /// `/proc/PID/fd/N`, `/proc/PID/fdinfo/N`.
-    Descriptor { pid: i32, tid: Option<i32>, number: i32, info: bool },
+    Descriptor {
+        pid: i32,
+        tid: Option<i32>,
+        number: i32,
+        info: bool,
+    },
 }
 
 impl Place {
@@ -186,7 +191,10 @@ impl InodeOps for Node {
         }
         let nlink = match &self.place {
             place if place.file_type() != FileType::DIR => 1,
-            place => 2 + place.table().iter().filter(|entry| matches!(entry.kind, Kind::Directory(_))).count() as u64,
+            place => {
+                2 + place.table().iter().filter(|entry| matches!(entry.kind, Kind::Directory(_))).count()
+                    as u64
+            }
         };
         Ok(Attributes {
             dev: vfs::FileSystem::dev(&*fs),

@@ -67,8 +67,11 @@ fn loadavg(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
 fn meminfo(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
     let host = host_text("/proc/meminfo");
     let field = |name: &str| {
-        let line = host.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
-        line.and_then(|line| line.split_whitespace().nth(1)).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0)
+        let line =
+            host.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
+        line.and_then(|line| line.split_whitespace().nth(1))
+            .and_then(|kb| kb.parse::<u64>().ok())
+            .unwrap_or(0)
     };
     let total = (cx.kernel.total_pages() * PAGE_SIZE / 1024).min(field("MemTotal"));
     let available = field("MemAvailable").min(total);

@@ -208,7 +208,10 @@ impl AddressSpace for Process {
             let (start, end) = line.split_once(' ')?.0.split_once('-')?;
             Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
         };
-        maps.lines().filter_map(range).find(|(start, end)| (*start..*end).contains(&addr.0)).map(|(start, _)| UserAddr(start))
+        maps.lines()
+            .filter_map(range)
+            .find(|(start, end)| (*start..*end).contains(&addr.0))
+            .map(|(start, _)| UserAddr(start))
     }
 
     fn host_pid(&self) -> i32 {

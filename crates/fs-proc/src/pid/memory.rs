@@ -69,7 +69,9 @@ fn identity(cx: &Cx<'_>, record: &MmRecord, vma: &Vma) -> (u64, u64, u64, Vec<u8
             (*offset, attributes.dev, attributes.ino, name)
         }
         Backing::Special(name) => (0, 0, 0, name.as_bytes().to_vec()),
-        Backing::Anonymous if vma.flags.contains(VmaFlags::SHARED) => (0, 1, 1, b"/dev/zero (deleted)".to_vec()),
+        Backing::Anonymous if vma.flags.contains(VmaFlags::SHARED) => {
+            (0, 1, 1, b"/dev/zero (deleted)".to_vec())
+        }
         Backing::Anonymous => (0, 0, 0, anonymous_name(record, vma)),
     }
 }
@@ -96,7 +98,12 @@ pub(super) fn smaps(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
     for vma in record.vmas.iter() {
         line(cx, &record, vma, &mut text);
         let size = vma.len() / 1024;
-        text.extend(format!("Size:           {size:>8} kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\n").bytes());
+        text.extend(
+            format!(
+                "Size:           {size:>8} kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\n"
+            )
+            .bytes(),
+        );
     }
     Ok(text)
 }

@@ -109,11 +109,21 @@ pub fn sys_fsetxattr(
     set(task, Of::Fd(fd), name, value, flags)
 }
 
-pub fn sys_getxattr(task: &mut CurrentTask, path: UserCStr, name: UserCStr, value: OutBuf) -> SysResult<usize> {
+pub fn sys_getxattr(
+    task: &mut CurrentTask,
+    path: UserCStr,
+    name: UserCStr,
+    value: OutBuf,
+) -> SysResult<usize> {
     get(task, Of::Path(path), name, value)
 }
 
-pub fn sys_lgetxattr(task: &mut CurrentTask, path: UserCStr, name: UserCStr, value: OutBuf) -> SysResult<usize> {
+pub fn sys_lgetxattr(
+    task: &mut CurrentTask,
+    path: UserCStr,
+    name: UserCStr,
+    value: OutBuf,
+) -> SysResult<usize> {
     get(task, Of::Link(path), name, value)
 }
 

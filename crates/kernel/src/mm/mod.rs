@@ -107,7 +107,8 @@ impl Mm {
 
     /// Takes the stack's true start from the host, which grows it without telling.
     pub fn refresh_stack(&self) {
-        let Some(stack) = self.record().vmas.iter().find(|vma| vma.flags.contains(VmaFlags::STACK)).cloned() else {
+        let Some(stack) = self.record().vmas.iter().find(|vma| vma.flags.contains(VmaFlags::STACK)).cloned()
+        else {
             return;
         };
         let Some(start) = self.space.mapping_start(abi::UserAddr(stack.end - 1)) else { return };
