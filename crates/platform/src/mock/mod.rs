@@ -151,7 +151,7 @@ impl AddressSpace for Process {
         (self.memory.lock().touched(), 0)
     }
 
-    fn mapping_start(&self, _: UserAddr) -> Option<UserAddr> {
+    fn mapping_start(&self, _: abi::UserAddr) -> Option<abi::UserAddr> {
         None
     }
 
