@@ -2,6 +2,7 @@
 
 mod bytes;
 mod limits;
+mod names;
 mod plain;
 
 use std::sync::Arc;

@@ -26,6 +26,7 @@ mod inode_state;
 mod kernel_caller;
 pub mod locks;
 mod mount;
+mod mount_flags;
 mod mount_text;
 mod namei;
 pub mod ops;
@@ -55,7 +56,8 @@ pub use inode::{
 };
 pub use inode_state::{DenyWrite, InodeState};
 pub use kernel_caller::KernelCaller;
-pub use mount::{Mount, MountFlags, MountTable, UmountFlags};
+pub use mount::{Mount, MountTable};
+pub use mount_flags::{MountFlags, Protections, UmountFlags};
 pub use namei::{Last, Lookup, Parent};
 pub use path::{MagicTarget, Path, d_path, getcwd};
 pub use permission::{MAY_EXEC, MAY_READ, MAY_WRITE, generic_permission, inode_permission, is_owner};

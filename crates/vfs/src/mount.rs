@@ -13,45 +13,8 @@ use abi::Errno;
 use sync::order::{Leaf, Mounts};
 use sync::{Mutex, SysResult};
 
-use crate::{Dentry, DentryCache, FileSystem, Path};
-
-bitflags::bitflags! {
-    /// Flags of `mount(2)` (`MS_*`). A [`Mount`] keeps those of [`MountFlags::KEPT`].
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct MountFlags: u32 {
-        const RDONLY = 1;
-        const NOSUID = 2;
-        const NODEV = 4;
-        const NOEXEC = 8;
-        const SYNCHRONOUS = 0x10;
-        const REMOUNT = 0x20;
-        const DIRSYNC = 0x80;
-        const NOSYMFOLLOW = 0x100;
-        const NOATIME = 0x400;
-        const NODIRATIME = 0x800;
-        const BIND = 0x1000;
-        const MOVE = 0x2000;
-        const REC = 0x4000;
-        const SILENT = 0x8000;
-        const UNBINDABLE = 1 << 17;
-        const PRIVATE = 1 << 18;
-        const SLAVE = 1 << 19;
-        const SHARED = 1 << 20;
-        const RELATIME = 1 << 21;
-        const STRICTATIME = 1 << 24;
-        const LAZYTIME = 1 << 25;
-        const KEPT = 1 | 2 | 4 | 8 | 0x100 | 0x400 | 0x800 | (1 << 21);
-    }
-
-    /// Flags of `umount2` (`MNT_*`, `UMOUNT_NOFOLLOW`).
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct UmountFlags: u32 {
-        const FORCE = 1;
-        const DETACH = 2;
-        const EXPIRE = 4;
-        const NOFOLLOW = 8;
-    }
-}
+use crate::mount_flags::kept;
+use crate::{Dentry, DentryCache, FileSystem, MountFlags, Path, Protections, UmountFlags};
 
 /// A file system put into the name space.
 pub struct Mount {
@@ -109,18 +72,13 @@ impl Mount {
     }
 }
 
-/// The access-time behaviour that a mount gets when none is asked for.
-fn kept(flags: MountFlags) -> MountFlags {
-    let kept = flags & MountFlags::KEPT;
-    let own = kept.intersects(MountFlags::NOATIME) || flags.contains(MountFlags::STRICTATIME);
-    if own { kept & !MountFlags::RELATIME } else { kept | MountFlags::RELATIME }
-}
-
 /// A name space of mounts.
 pub struct MountTable {
     state: Mutex<Mounts, State>,
     /// The names kept alive.
     pub dentries: Arc<DentryCache>,
+    /// What guards against traps laid for others.
+    pub protections: Protections,
 }
 
 #[derive(Default)]
@@ -226,7 +184,11 @@ impl MountTable {
         let root = Dentry::new_root(fs.root());
         // The first mount of a table cannot exceed the limit.
         let _ = state.add(NewMount::fresh(root, source, flags), None);
-        Arc::new(MountTable { state: Mutex::new(state), dentries: Arc::default() })
+        Arc::new(MountTable {
+            state: Mutex::new(state),
+            dentries: Arc::default(),
+            protections: Protections::default(),
+        })
     }
 
     /// Its root, whatever is mounted over it included (what a new task's root directory is).

@@ -253,3 +253,33 @@ fn an_unmounted_file_system_goes_unless_a_file_is_open() {
     drop(file);
     assert!(weak.upgrade().is_none());
 }
+
+#[test]
+fn truncate_is_for_regular_files() {
+    let (_, world) = world(TmpFsOptions::default());
+    let caller = TestCaller::root();
+    let ctx = world.context(&caller);
+    ops::mkdir(&ctx, AT_FDCWD, b"/d", 0o755).unwrap();
+    ops::mknod(&ctx, AT_FDCWD, b"/p", FileMode::new(FileType::FIFO, 0o666), 0).unwrap();
+    make(&ctx, "/f");
+    ops::symlink(&ctx, b"f", AT_FDCWD, b"/l").unwrap();
+    let truncate = |path: &str, size| errno(ops::truncate(&ctx, path.as_bytes(), size));
+    assert_eq!(truncate("/d", 0), Some(Errno::EISDIR));
+    assert_eq!(truncate("/p", 0), Some(Errno::EINVAL));
+    assert_eq!(truncate("/none", -1), Some(Errno::EINVAL));
+    assert_eq!(truncate("/none", 1), Some(Errno::ENOENT));
+    assert_eq!(truncate("/l", 5), None);
+    let user = TestCaller::new(Cred::user(7, 7, &[]));
+    assert_eq!(errno(ops::truncate(&world.context(&user), b"/f", 0)), Some(Errno::EACCES));
+    let program = ops::open_exec(&ctx, AT_FDCWD, b"/f", AtFlags::empty());
+    assert_eq!(errno(program), Some(Errno::EACCES));
+    ops::chmod(&ctx, AT_FDCWD, b"/f", 0o755, AtFlags::empty()).unwrap();
+    let program = ops::open_exec(&ctx, AT_FDCWD, b"/l", AtFlags::empty()).unwrap();
+    assert_eq!(truncate("/f", 0), Some(Errno::ETXTBSY));
+    assert_eq!(errno(open(&ctx, "/f", OpenFlags::WRONLY)), Some(Errno::ETXTBSY));
+    drop(program);
+    let writer = open(&ctx, "/f", OpenFlags::WRONLY).unwrap();
+    assert_eq!(errno(ops::open_exec(&ctx, AT_FDCWD, b"/f", AtFlags::empty())), Some(Errno::ETXTBSY));
+    drop(writer);
+    assert!(ops::open_exec(&ctx, AT_FDCWD, b"/f", AtFlags::empty()).is_ok());
+}

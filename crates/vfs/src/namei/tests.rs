@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use abi::{AT_FDCWD, Errno, ResolveFlags};
+use abi::{AT_FDCWD, Errno, FileType, ResolveFlags};
 
 use super::*;
 use crate::ops;

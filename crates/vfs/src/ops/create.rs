@@ -8,7 +8,10 @@ use sync::SysResult;
 
 use crate::dentry::DirectoryChange;
 use crate::permission::may_create;
-use crate::{Capability, FsContext, Inode, Last, Lookup, NewNode, NewNodeKind, Path};
+use crate::{
+    Capability, FsContext, Inode, Last, Lookup, MAY_READ, MAY_WRITE, NewNode, NewNodeKind, Path,
+    inode_permission, is_owner,
+};
 
 /// A node of the caller's in `dir` (Linux: `inode_init_owner`, `mode_strip_sgid`): a set-gid directory passes its
 /// group on, and to directories the bit. `permissions` has the umask applied.
@@ -167,8 +170,9 @@ pub fn link(
             if !Arc::ptr_eq(&target.mount, &dir.mount) {
                 return Err(Errno::EXDEV.into());
             }
-            may_create(&dir.dentry, ctx.caller)?;
             let inode = target.inode();
+            may_link(ctx, inode)?;
+            may_create(&dir.dentry, ctx.caller)?;
             if inode.is_dir() {
                 return Err(Errno::EPERM.into());
             }
@@ -181,4 +185,17 @@ pub fn link(
             Ok(Some(inode.clone()))
         })
     })
+}
+
+/// Linux: `may_linkat`. Others' files are given names only if they are regular, not set-id and the caller may read
+/// and write them (`EPERM`).
+fn may_link(ctx: &FsContext<'_>, inode: &Arc<Inode>) -> SysResult<()> {
+    if ctx.mounts.protections.hardlinks.load(Ordering::Relaxed) == 0 {
+        return Ok(());
+    }
+    let now = inode.ops.attributes(inode)?;
+    let set_gid = FileMode::SGID | FileMode::XGRP;
+    let is_plain = now.mode.is_regular() && !now.mode.contains(FileMode::SUID) && !now.mode.contains(set_gid);
+    let safe = is_plain && inode_permission(inode, ctx.caller, MAY_READ | MAY_WRITE).is_ok();
+    if safe || is_owner(&now, ctx.cred()) { Ok(()) } else { Err(Errno::EPERM.into()) }
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use abi::{AccessMode, Errno, FileMode, FileType, OpenFlags, ResolveFlags};
 use sync::{SysError, SysResult};
@@ -12,7 +13,7 @@ use crate::context::kept_flags;
 use crate::file::OpenForWriting;
 use crate::namei::{Followed, Walk};
 use crate::{
-    FileDescription, FileOps, FsContext, Last, Lookup, MAY_EXEC, MAY_READ, MAY_WRITE, MagicTarget,
+    FileDescription, FileOps, FsContext, Inode, Last, Lookup, MAY_EXEC, MAY_READ, MAY_WRITE, MagicTarget,
     MountFlags, NewNodeKind, OpenHow, Path, generic_permission, inode_permission, is_owner,
 };
 
@@ -158,11 +159,12 @@ fn open_creating(
     }
     let mut walk = Walk::start(ctx, dirfd, path, request.resolve)?;
     let mut text = path.to_vec();
-    loop {
+    let dir = loop {
         let (last, slash) = walk.walk_to_last(&mut text)?;
         let Last::Name(name) = last else {
+            let dir = walk.at.clone();
             walk.step_dots(&last)?;
-            break;
+            break dir;
         };
         if slash {
             return Err(Errno::EISDIR.into());
@@ -176,16 +178,39 @@ fn open_creating(
             Err(error) => return Err(error),
         };
         if found.inode().file_type != FileType::LNK || !request.follows() {
-            walk.at = found;
-            break;
+            break std::mem::replace(&mut walk.at, found);
         }
-        match walk.follow(&found)? {
+        match walk.follow(&found, true)? {
             Followed::Text(body) => text = body,
             Followed::Object(target) => return open_target(ctx, target, request),
         }
-    }
+    };
     walk.check_scope()?;
+    check_kind(&walk.at, request)?;
+    may_create_in_sticky(ctx, &dir, walk.at.inode())?;
     open_found(ctx, walk.at, request, false)
+}
+
+/// Linux: the function of this name. Opening with O_CREAT what somebody else has put into a sticky directory is
+/// refused (`EACCES`), lest a program takes it for its own: files and FIFOs as `protections` say, all else always.
+fn may_create_in_sticky(ctx: &FsContext<'_>, dir: &Path, inode: &Arc<Inode>) -> SysResult<()> {
+    let protections = &ctx.mounts.protections;
+    let level = match inode.file_type {
+        FileType::REG => protections.regular.load(Ordering::Relaxed),
+        FileType::FIFO => protections.fifos.load(Ordering::Relaxed),
+        _ => 1,
+    };
+    if level == 0 {
+        return Ok(());
+    }
+    let dir = dir.inode().ops.attributes(dir.inode())?;
+    let open_to_others =
+        dir.mode.contains(FileMode::WOTH) || (level >= 2 && dir.mode.contains(FileMode::WGRP));
+    if !dir.mode.contains(FileMode::SVTX) || !open_to_others {
+        return Ok(());
+    }
+    let owner = inode.ops.attributes(inode)?.uid;
+    if owner == dir.uid || owner == ctx.cred().fsuid { Ok(()) } else { Err(Errno::EACCES.into()) }
 }
 
 /// Makes the file `name` in `dir`; `false` with it: it was there when the directory could be changed.
@@ -225,7 +250,7 @@ fn open_tmpfile(
     let node = new_node(ctx, dir.inode(), NewNodeKind::File, request.mode & !ctx.umask)?;
     let inode = dir.inode().ops.create_unnamed(dir.inode(), &node)?;
     let linkable = !request.flags.contains(OpenFlags::EXCL);
-    inode.attached.linkable.store(linkable, std::sync::atomic::Ordering::Relaxed);
+    inode.attached.linkable.store(linkable, Ordering::Relaxed);
     let name = format!("#{}", inode.ops.attributes(&inode)?.ino);
     let dentry = dir.dentry.new_unlinked(name.as_bytes(), inode);
     open_found(ctx, Path { mount: dir.mount, dentry }, request, true)
