@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use abi::PAGE_SIZE;
-use platform::{Context, NewProcess, PlatformError, Registers, Vdso};
+use platform::{Context, NewProcess, PlatformError, Registers, Trap, Vdso};
 use rustix::process::{Pid, Resource, Rlimit};
 
 use crate::context::Tracee;
@@ -19,11 +19,9 @@ use crate::filter;
 use crate::host_call::{Cut, RawCall, answer, in_stub};
 use crate::launch;
 use crate::process::Process;
-use crate::shared::{Found, Mode, Shared};
+use crate::shared::{Found, Shared};
 use crate::slots::Slots;
-use crate::stop::Stop;
-use crate::stub::SLOTS;
-use crate::sys::Resume;
+use crate::stub::{FIRST_PASSED_FD, SLOTS};
 
 /// What the spawner is asked for: a fresh guest process.
 pub(crate) type Request = SyncSender<Result<NewProcess, PlatformError>>;
@@ -81,7 +79,7 @@ fn make_zygote(shared: &Arc<Shared>) -> Result<Tracee, PlatformError> {
         .map_err(failed("watching the first guest process"))?;
     let mut zygote = Tracee::attach(Arc::new(process), pid, 0, Registers::default())?;
     let vdso = set_up(&mut zygote).map_err(failed("setting up the first guest process"))?;
-    try_mode(&mut zygote).map_err(failed("intercepting a system call (PTRACE_SYSEMU)"))?;
+    try_mode(&mut zygote).map_err(failed("trying to intercept a system call"))?;
     let mut fresh_fp = vec![0; XSTATE_ROOM];
     let size = crate::sys::xstate(pid, &mut fresh_fp).map_err(failed("reading the extended state"))?;
     fresh_fp.truncate(size);
@@ -105,6 +103,8 @@ fn set_up(zygote: &mut Tracee) -> io::Result<Option<Vdso>> {
     if call(zygote, libc::SYS_getppid, [0; 6])? != u64::from(shared.kernel) {
         return Err(io::Error::other("its parent is not the kernel"));
     }
+    // What the stub closes descriptors by, since Linux 5.9.
+    call(zygote, libc::SYS_close_range, [FIRST_PASSED_FD.into(), u32::MAX.into(), 0, 0, 0, 0])?;
     let maps = read_maps(pid)?;
     for map in maps.iter().filter(|map| !map.stays(layout.text())) {
         call(zygote, libc::SYS_munmap, [map.start, map.end - map.start, 0, 0, 0, 0])?;
@@ -131,16 +131,11 @@ fn set_up(zygote: &mut Tracee) -> io::Result<Option<Vdso>> {
 
 /// Whether the host intercepts as the mode says: the call that a parked thread makes is one to try it on.
 fn try_mode(zygote: &mut Tracee) -> io::Result<()> {
-    let shared = Arc::clone(&zygote.process.shared);
-    if shared.options.mode == Mode::Syscall {
-        return Ok(());
-    }
-    let regs = in_stub(zygote.borrow_thread(), shared.layout.text());
-    crate::sys::set_registers(zygote.tid, &regs)?;
-    crate::sys::resume(zygote.tid, Resume::Sysemu)?;
-    match crate::stop::next(zygote.tid) {
-        Stop::Syscall => Ok(()),
-        other => Err(io::Error::other(format!("it stopped otherwise: {other:?}"))),
+    let text = zygote.process.shared.layout.text();
+    *zygote.registers_mut() = in_stub(*zygote.registers(), text);
+    match zygote.run() {
+        Trap::Syscall(entry) if entry.number == libc::SYS_pause.cast_unsigned() && entry.native => Ok(()),
+        other => Err(io::Error::other(format!("the host did otherwise: {other:?}"))),
     }
 }
 
@@ -156,7 +151,9 @@ fn call(zygote: &mut Tracee, number: libc::c_long, args: [u64; 6]) -> io::Result
 fn set_limits(pid: i32) -> io::Result<()> {
     let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
     let score = (own.trim().parse().unwrap_or(0) + OOM_SCORE_ADJ).min(1000);
-    std::fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string())?;
+    if let Err(error) = std::fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string()) {
+        tracing::debug!(%error, "guest processes do not go first when memory runs out");
+    }
     let pid = Pid::from_raw(pid);
     // A core limit of 1 stops core pipes too, which 0 does not (fs/coredump.c).
     for (resource, limit) in
@@ -258,7 +255,7 @@ mod tests {
     use platform::{AddressSpace, ExitStatus};
 
     use super::*;
-    use crate::shared::Options;
+    use crate::shared::{Mode, Options};
 
     fn zygote() -> Tracee {
         let shared = Shared::new(Options::new(Mode::Sysemu)).unwrap();

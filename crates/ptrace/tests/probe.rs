@@ -67,7 +67,7 @@ fn without_sysemu_ptrace_is_chosen_and_told_why() {
     assert_eq!(choice.mode, Mode::Syscall);
     assert_eq!(choice.why, "PTRACE_SYSEMU: Input/output error; using PTRACE_SYSCALL");
     let error = Ptrace::new(Options::new(Mode::Sysemu)).err().expect("no sysemu");
-    assert!(error.to_string().starts_with("intercepting a system call (PTRACE_SYSEMU): "), "{error}");
+    assert!(error.to_string().starts_with("trying to intercept a system call: "), "{error}");
     let platform = Ptrace::new(Options::new(choice.mode)).unwrap();
     let mut guest = Guest::new(&platform, Code::new().call(5, &[]));
     assert!(matches!(guest.trap(), Trap::Syscall(entry) if entry.number == 5));

@@ -17,6 +17,7 @@ pub(super) const CASES: &[Case] = &[
     ("no kick is lost", none_lost),
     ("a kick after the end is harmless", kick_after_end),
     ("futexes: mismatch, timeout, wake", futexes),
+    ("futexes: requeue", requeue),
 ];
 
 fn kick_ends_run(platform: &dyn Platform) {
@@ -129,7 +130,7 @@ fn storm(platform: &dyn Platform) {
 
 /// Another thread posts numbers and kicks after each; the guest spins. Each must be seen in time.
 fn none_lost(platform: &dyn Platform) {
-    const ROUNDS: u64 = 2000;
+    const ROUNDS: u64 = 500;
     let mut guest = Guest::new(platform, Code::new().spin());
     let kick: Arc<dyn Interrupter> = guest.context.interrupter();
     let (posted, seen) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -190,6 +191,27 @@ fn futexes(platform: &dyn Platform) {
         while guest.call(wake(DATA, 1)) == Ok(0) {
             std::thread::yield_now();
         }
+        assert_eq!(waiter.join().unwrap(), Ok(0));
+    });
+}
+
+fn requeue(platform: &dyn Platform) {
+    let mut guest = Guest::new(platform, Code::new());
+    let new = guest.context.new_thread().unwrap();
+    let space = Arc::clone(&guest.space);
+    let move_waiters = |expected| {
+        let op = libc::FUTEX_CMP_REQUEUE.cast_unsigned();
+        let uaddr2 = UserAddr(DATA + 8);
+        HostCall::Futex(FutexCall { op, val: 0, val2: 10, uaddr2, val3: expected, ..futex(DATA) })
+    };
+    let wake = HostCall::Futex(FutexCall { op: libc::FUTEX_WAKE.cast_unsigned(), val: 1, ..futex(DATA + 8) });
+    assert_eq!(guest.call(move_waiters(1)), Err(HostCallError::Failed(Errno::EAGAIN)));
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(move || Guest::bind(&space, new).call(wait_on(DATA, 0, None)));
+        while guest.call(move_waiters(0)) == Ok(0) {
+            std::thread::yield_now();
+        }
+        assert_eq!(guest.call(wake), Ok(1));
         assert_eq!(waiter.join().unwrap(), Ok(0));
     });
 }
