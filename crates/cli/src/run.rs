@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use abi::Errno;
 use anyhow::{Context, anyhow};
+use kernel::fs::devices::Devices;
+use kernel::fs::special::KernelFiles;
 use kernel::kernel::{Kernel, KernelOptions, MainEvent};
 use kernel::syscall::trace::Trace;
 use kernel::task::GroupExit;
@@ -58,7 +60,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
         platform,
         kernel_options,
         name_space.mounts.clone(),
-        Box::new(vfs::NoSpecialFiles),
+        special_files(),
         trace,
     );
     name_space.proc.attach(&kernel);
@@ -71,6 +73,11 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
         eprint!("{}", stats_text(&kernel));
     }
     status
+}
+
+/// FIFOs and devices are the kernel's own.
+fn special_files() -> Box<KernelFiles> {
+    Box::new(KernelFiles::new(Devices::with_memory_devices()))
 }
 
 /// Guests' open files are host descriptors of ours.

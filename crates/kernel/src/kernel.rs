@@ -10,6 +10,7 @@ use sync::{Mutex, SysError, SysResult, WaitQueue, Waiter, order};
 use vfs::{Cred, FdTable, FileDescription, MountTable, SpecialFiles};
 
 use crate::exec::ExecArguments;
+use crate::fs::anon::AnonFiles;
 use crate::fs::{Files, Fs};
 use crate::mm::{Mm, MmRecord};
 use crate::resource::{Limits, Usage};
@@ -17,6 +18,7 @@ use crate::signal::Handlers;
 use crate::stats::Stats;
 use crate::syscall::trace::Trace;
 use crate::task::{CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork};
+use crate::users::UserCounts;
 
 /// `uname -r`: the Linux that programs find themselves on.
 pub const RELEASE: &str = "6.18.0-umlaut";
@@ -62,6 +64,10 @@ pub struct Kernel {
     /// Who waits for whose record lock.
     pub lock_waits: vfs::locks::Deadlocks,
     pub trace: Option<Trace>,
+    /// Numbers and attributes of files without a path.
+    pub anon: AnonFiles,
+    /// What each user holds.
+    pub users: Arc<UserCounts>,
     pub booted: Instant,
     pub hostname: Mutex<order::Leaf, Vec<u8>>,
     boot_id: String,
@@ -117,6 +123,8 @@ impl Kernel {
             stats: Stats::default(),
             lock_waits: vfs::locks::Deadlocks::new(),
             trace,
+            anon: AnonFiles::default(),
+            users: Arc::default(),
             booted: Instant::now(),
             hostname: Mutex::new(hostname),
             boot_id: random_uuid(),

@@ -19,3 +19,4 @@ pub mod stats;
 pub mod syscall;
 pub mod task;
 pub mod time;
+pub mod users;

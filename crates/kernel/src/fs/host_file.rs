@@ -21,6 +21,11 @@ impl HostFile {
     pub fn new(fd: OwnedFd) -> HostFile {
         HostFile { fd: Arc::new(fd) }
     }
+
+    /// The same open file of the host's for another description of ours (`/proc/self/fd/0` was opened).
+    pub fn share(&self) -> HostFile {
+        HostFile { fd: self.fd.clone() }
+    }
 }
 
 fn errno(error: rustix::io::Errno) -> Errno {

@@ -1,11 +1,16 @@
 //! Files: the system calls on them, and the kernel's own kinds of open files.
 
+pub mod anon;
+pub mod devices;
 pub mod fcntl;
 pub mod host_file;
 pub mod ioctl;
+mod mem_devices;
 pub mod names;
 pub mod open;
+pub mod pipe;
 pub mod rw;
+pub mod special;
 pub mod stat;
 pub mod xattr;
 

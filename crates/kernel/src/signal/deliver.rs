@@ -220,7 +220,8 @@ impl CurrentTask {
     /// Sends SIGPIPE, SIGXFSZ and their like to the calling thread.
     pub(crate) fn send_to_self(&self, signal: Signal) {
         let threads = self.kernel().tasks.threads(self.group().pid);
-        let info = Siginfo::kill(signal, abi::SiCode::KERNEL, 0, 0);
+        // Linux: `send_sig` without privilege: as if it had sent it itself.
+        let info = Siginfo::kill(signal, abi::SiCode::USER, self.pid(), self.cred.uid);
         let _: Result<(), Errno> = send(self.group(), &threads, Target::Thread(&self.task), info);
     }
 }

@@ -239,3 +239,16 @@ impl Caller for CurrentTask {
 pub fn current(caller: &dyn Caller) -> SysResult<&CurrentTask> {
     caller.as_any().downcast_ref().ok_or(SysError::Errno(Errno::EINVAL))
 }
+
+/// Waits as the task behind a [`Caller`] until `check` gives a value: a signal that is to be taken interrupts it.
+pub fn wait_as<T>(
+    caller: &dyn Caller,
+    queues: &[&WaitQueue],
+    deadline: Deadline,
+    mut check: impl FnMut() -> Option<T>,
+) -> Result<T, WaitEnd> {
+    match current(caller) {
+        Ok(task) => task.wait(queues, deadline, |_| check()),
+        Err(_) => caller.waiter().wait(queues, deadline, check),
+    }
+}

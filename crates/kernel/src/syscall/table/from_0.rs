@@ -29,7 +29,7 @@ syscalls! {
     19 readv (fd: Fd, vec: OutVec) = fs::rw::sys_readv;
     20 writev (fd: Fd, vec: IoVec) = fs::rw::sys_writev;
     21 access (path: UserCStr, mode: AccessFlags) = fs::stat::sys_access;
-    22 pipe (fds: Out<[i32; 2]>) missing "not built yet";
+    22 pipe (fds: Out<[i32; 2]>) = fs::pipe::sys_pipe;
     23 select (count: i32, read: FdSet, write: FdSet, except: FdSet, timeout: InOut<Timeval>) missing "not built yet";
     24 sched_yield () missing "not built yet";
     25 mremap (addr: UserAddr, old_len: u64, new_len: u64, flags: MremapFlags, new_addr: UserAddr) missing "not built yet";

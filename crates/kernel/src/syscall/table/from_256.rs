@@ -45,7 +45,7 @@ syscalls! {
     290 eventfd2 (value: u32, flags: EfdFlags) missing "not built yet";
     291 epoll_create1 (flags: EpollCreateFlags) missing "not built yet";
     292 dup3 (old: Fd, new: Fd, flags: OpenFlags) = fs::open::sys_dup3;
-    293 pipe2 (fds: Out<[i32; 2]>, flags: PipeFlags) missing "not built yet";
+    293 pipe2 (fds: Out<[i32; 2]>, flags: PipeFlags) = fs::pipe::sys_pipe2;
     294 inotify_init1 (flags: InotifyInitFlags) missing "no inotify yet";
     295 preadv (fd: Fd, vec: OutVec, offset: i64, offset_high: u64) = fs::rw::sys_preadv;
     296 pwritev (fd: Fd, vec: IoVec, offset: i64, offset_high: u64) = fs::rw::sys_pwritev;
