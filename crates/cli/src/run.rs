@@ -56,13 +56,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     // Guests share our user: they must not read our memory.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     let kernel_options = KernelOptions { hostname: options.hostname.clone(), ..KernelOptions::default() };
-    let kernel = Kernel::new(
-        platform,
-        kernel_options,
-        name_space.mounts.clone(),
-        special_files(),
-        trace,
-    );
+    let kernel = Kernel::new(platform, kernel_options, name_space.mounts.clone(), special_files(), trace);
     name_space.proc.attach(&kernel);
     forward_signals(kernel.clone(), signals)?;
     let spec = program::spec(options, &kernel, &name_space)?;
