@@ -249,6 +249,12 @@ CHECK_USED static void check_status(pid_t pid, int want, const char *file, int l
         CHECK_EXIT(check_p, 0);            \
     } while (0)
 
+// Whether pid 1 is another user's (natively, for an unprivileged user, it is; in a container the program itself may be pid 1).
+CHECK_USED static int foreign_init(void) {
+    struct stat st;
+    return geteuid() != 0 && stat("/proc/1", &st) == 0 && st.st_uid != geteuid();
+}
+
 // A path in the case's temporary directory; eight results stay valid at a time.
 CHECK_USED static const char *TMP(const char *name) {
     static char paths[8][300];

@@ -23,7 +23,7 @@ CASE(set_and_get) {
     CHECK_ERRNO(syscall(SYS_get_robust_list, 0x3fffffff, &got, &size), ESRCH);
     CHECK_ERRNO(syscall(SYS_get_robust_list, 0, 8, &size), EFAULT);
     CHECK_ERRNO(syscall(SYS_get_robust_list, 0, &got, 8), EFAULT);
-    if (geteuid() != 0) CHECK_ERRNO(syscall(SYS_get_robust_list, 1, &got, &size), EPERM);
+    if (foreign_init()) CHECK_ERRNO(syscall(SYS_get_robust_list, 1, &got, &size), EPERM);
     IN_CHILD({
         struct robust_list_head *c = (void *)1;
         CHECK_OK(syscall(SYS_get_robust_list, 0, &c, &size));
