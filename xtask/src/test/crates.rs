@@ -8,21 +8,29 @@ pub(crate) fn run(plan: &Plan) {
     plan.report.stage("crates");
     let cargo = || {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.current_dir(&plan.workspace).env("CARGO_TERM_COLOR", "never");
+        cargo.current_dir(&plan.workspace).env("CARGO_TERM_COLOR", "never").env("RUST_BACKTRACE", "0");
         cargo
     };
     let nextest = cargo().args(["nextest", "--version"]).output().is_ok_and(|output| output.status.success());
     if nextest {
         let mut all = cargo();
         all.args(["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", "2"]);
-        all.args(["--failure-output", "final", "--status-level", "fail", "--no-tests", "pass"]);
+        all.args([
+            "--failure-output",
+            "final",
+            "--status-level",
+            "fail",
+            "--no-tests",
+            "pass",
+            "--cargo-quiet",
+        ]);
         count(plan, "cargo nextest run", all.output(), nextest_counts);
         let mut docs = cargo();
-        docs.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
+        docs.args(["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"]);
         count(plan, "cargo test --doc", docs.output(), libtest_counts);
     } else {
         let mut all = cargo();
-        all.args(["test", "--workspace", "--no-fail-fast", "--", "--test-threads", "2"]);
+        all.args(["test", "--quiet", "--workspace", "--no-fail-fast", "--", "--test-threads", "2"]);
         count(plan, "cargo test", all.output(), libtest_counts);
     }
 }
@@ -41,8 +49,30 @@ fn count(plan: &Plan, what: &str, output: std::io::Result<Output>, read: impl Fn
         plan.report.skipped(format!("{what}: ignored tests"), skipped);
     }
     if !output.status.success() || failed > 0 {
-        plan.report.failed_times(failed.max(1), what, text);
+        let names = failures(&text).join(", ");
+        plan.report.failed_times(failed.max(1), format!("{what}: {names}"), text);
     }
+}
+
+/// The names of failed tests: `FAIL [ 0.1s] (1/2) crate test` of nextest, `test NAME ... FAILED` of libtest.
+fn failures(text: &str) -> Vec<&str> {
+    let nextest = text.contains("Nextest run ID"); // shows libtest's lines too, as output of its tests
+    let lines = text.lines().map(str::trim).filter(|line| !nextest || !line.starts_with("test "));
+    let mut names: Vec<&str> = lines.filter_map(failed_name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn failed_name(line: &str) -> Option<&str> {
+    if let Some(rest) = line.strip_prefix("test ") {
+        return rest.strip_suffix(" ... FAILED");
+    }
+    let failed = ["FAIL [", "TIMEOUT [", "SIGABRT [", "SIGSEGV [", "SIGKILL ["]
+        .iter()
+        .any(|word| line.starts_with(word));
+    let (_, name) = line.split_once("] ").filter(|_| failed)?;
+    Some(name.split_once(") ").map_or(name, |(_, name)| name).trim())
 }
 
 /// `Summary [ 0.1s] 12 tests run: 11 passed, 1 failed, 2 skipped`; a timed-out test counts as failed.
@@ -89,6 +119,12 @@ mod tests {
             "x\n     Summary [   0.043s] 8 tests run: 5 passed (1 slow), 2 failed, 1 timed out, 3 skipped\n";
         assert_eq!(nextest_counts(text), Some((5, 3, 3)));
         assert_eq!(nextest_counts("error: no"), None);
+    }
+
+    #[test]
+    fn failed_tests_are_named() {
+        let text = "  FAIL [   0.1s] (3/9) vfs walk::dots\n FAIL [   0.1s] vfs walk::dots\ntest a::b ... FAILED\ntest c ... ok\n";
+        assert_eq!(failures(text), ["a::b", "vfs walk::dots"]);
     }
 
     #[test]
