@@ -315,6 +315,16 @@ impl HostNode {
         self.at_a_place(|dir, name| self.open_in(dir, name, OFlags::empty())).map(|(fd, _)| Handle::Path(fd))
     }
 
+    /// The same for what is no directory, and what the host says of the file behind it now.
+    pub(crate) fn handle_and_stat(&self) -> SysResult<(Handle, HostStat)> {
+        if let Some(file) = self.open_file() {
+            let stat = HostStat::of(&file).map_err(moved)?;
+            return Ok((Handle::Open(file), stat));
+        }
+        let opened = self.at_a_place(|dir, name| self.open_in(dir, name, OFlags::empty()));
+        opened.map(|(fd, stat)| (Handle::Path(fd), stat))
+    }
+
     /// What the host says of it now.
     pub(crate) fn stat(&self) -> SysResult<HostStat> {
         if let Some(dir) = self.cached_dir_fd() {

@@ -94,9 +94,8 @@ impl HostNode {
         if flags.is_writable() && !self.fs.options.writable {
             return Err(Errno::EROFS.into());
         }
-        let handle = self.handle(this)?;
         // Never open what only was a regular file when it was looked up.
-        let stat = HostStat::of(&handle).map_err(errno)?;
+        let (handle, stat) = self.handle_and_stat()?;
         if stat.id != self.id || stat.file_type() != FileType::REG {
             return Err(stale());
         }

@@ -1,0 +1,58 @@
+//! What operations on hostfs cost, beside the host's own: `cargo run --release -p fs-host --example costs`. Under
+//! `strace -f` the calls between the marks (`getppid`) are those of one operation.
+
+use std::time::Instant;
+
+use abi::OpenFlags;
+use fs_host::{HostFs, HostFsOptions, OwnerMap, Records};
+use sync::SysResult;
+use vfs::{FileSystem, KernelCaller, NewNode, NewNodeKind, OpenHow};
+
+fn measure(what: &str, mut act: impl FnMut()) {
+    act();
+    rustix::process::getppid();
+    act();
+    rustix::process::getppid();
+    let rounds = 20_000u32;
+    let start = Instant::now();
+    for _ in 0..rounds {
+        act();
+    }
+    println!("{what:40} {:6} ns", start.elapsed().as_nanos() / u128::from(rounds));
+}
+
+fn main() -> SysResult<()> {
+    let Ok(dir) = tempfile::tempdir() else { return Err(abi::Errno::EIO.into()) };
+    let _ = std::fs::create_dir(dir.path().join("sub"));
+    let _ = std::fs::write(dir.path().join("sub/file"), b"content");
+    for records in [Records::None, Records::Attributes] {
+        println!("{records:?}");
+        let options = HostFsOptions { records, ..HostFsOptions::named(true, OwnerMap::own_as_root()) };
+        let Ok(host) = HostFs::open(dir.path(), options) else { return Err(abi::Errno::EIO.into()) };
+        let root = host.root();
+        let sub = root.ops.lookup(&root, b"sub")?;
+        let file = sub.ops.lookup(&sub, b"file")?;
+        let caller = KernelCaller::new();
+        let open = || file.ops.open(&file, OpenHow { flags: OpenFlags::RDONLY }, &caller);
+        measure("attributes", || drop(file.ops.attributes(&file)));
+        measure("revalidate", || drop(sub.ops.revalidate(&sub, b"file", &file)));
+        measure("lookup, in use", || drop(sub.ops.lookup(&sub, b"file")));
+        measure("lookup, missing", || drop(sub.ops.lookup(&sub, b"none")));
+        measure("open and close", || drop(open()));
+        let path = dir.path().join("sub/file");
+        measure("  the host's stat", || drop(std::fs::symlink_metadata(&path)));
+        measure("  the host's open and close", || drop(std::fs::File::open(&path)));
+        measure("create and unlink", || {
+            let node = NewNode { kind: NewNodeKind::File, permissions: 0o644, uid: 0, gid: 0 };
+            if let Ok(made) = sub.ops.create(&sub, b"new", &node) {
+                let _ = sub.ops.unlink(&sub, b"new", &made);
+            }
+        });
+        let new = dir.path().join("sub/new");
+        measure("  the host's create and unlink", || {
+            drop(std::fs::File::create(&new));
+            let _ = std::fs::remove_file(&new);
+        });
+    }
+    Ok(())
+}
