@@ -27,7 +27,9 @@ use crate::{HostFsOptions, Records, Submounts, View};
 pub struct HostFs {
     me: Weak<HostFs>,
     pub(crate) options: HostFsOptions,
+    /// The root: usually a directory, see `root_type`.
     pub(crate) root_fd: Arc<DirFd>,
+    root_type: FileType,
     /// The host's `/proc/self/fd`, through which a descriptor is opened again.
     pub(crate) proc_fd: OwnedFd,
     pub(crate) descriptors: Descriptors,
@@ -63,8 +65,8 @@ pub enum OpenError {
     Host(rustix::io::Errno),
     /// Its file system is an interface of the host's kernel, or of a kind that is served only by name.
     Refused,
-    /// It is not a directory, and not a regular file either.
-    NotADirectory,
+    /// It is neither a directory nor a regular file.
+    Special,
 }
 
 impl std::fmt::Display for OpenError {
@@ -72,7 +74,7 @@ impl std::fmt::Display for OpenError {
         match self {
             OpenError::Host(error) => error.fmt(f),
             OpenError::Refused => f.write_str("its file system cannot be shown to guests"),
-            OpenError::NotADirectory => f.write_str("not a directory"),
+            OpenError::Special => f.write_str("neither a directory nor a regular file"),
         }
     }
 }
@@ -86,23 +88,23 @@ impl From<rustix::io::Errno> for OpenError {
 }
 
 impl HostFs {
-    /// Serves the host directory `path`. To be called by the process that will serve it (not before a fork),
-    /// since it opens that process's `/proc/self/fd`.
+    /// Serves the host directory (or regular file, to be mounted on one) `path`. To be called by the process that will
+    /// serve it (not before a fork), since it opens that process's `/proc/self/fd`.
     pub fn open(path: &Path, options: HostFsOptions) -> Result<Arc<HostFs>, OpenError> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
-            rustix::io::Errno::NOTDIR => OpenError::NotADirectory,
-            other => OpenError::Host(other),
-        })?;
-        HostFs::serve(dir, options)
+        let file = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        HostFs::serve(file, options)
     }
 
-    /// Serves a directory opened already (`O_PATH` suffices).
-    pub fn serve(dir: OwnedFd, options: HostFsOptions) -> Result<Arc<HostFs>, OpenError> {
+    /// Serves a directory or regular file opened already (`O_PATH` suffices).
+    pub fn serve(root: OwnedFd, options: HostFsOptions) -> Result<Arc<HostFs>, OpenError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc_fd = rustix::fs::open("/proc/self/fd", flags, Mode::empty())?;
-        let stat = HostStat::of(&dir)?;
-        match check::of(&dir, stat.mount)? {
+        let stat = HostStat::of(&root)?;
+        let root_type = stat.file_type();
+        if !matches!(root_type, FileType::DIR | FileType::REG) {
+            return Err(OpenError::Special);
+        }
+        match check::of(&root, stat.mount)? {
             Verdict::Plain => {}
             Verdict::IfNamed if options.named => {}
             _ => return Err(OpenError::Refused),
@@ -111,7 +113,8 @@ impl HostFs {
         Ok(Arc::new_cyclic(|me| HostFs {
             me: me.clone(),
             options,
-            root_fd: Arc::new(DirFd { fd: dir, mount: stat.mount, id: stat.id }),
+            root_fd: Arc::new(DirFd { fd: root, mount: stat.mount, id: stat.id }),
+            root_type,
             proc_fd,
             descriptors: Descriptors::default(),
             moves: Moves::default(),
@@ -152,7 +155,7 @@ impl HostFs {
 
     pub(crate) fn root_inode(&self) -> Arc<Inode> {
         let view = self.options.view.clone();
-        self.inode(self.root_fd.id, false, FileType::DIR, || {
+        self.inode(self.root_fd.id, false, self.root_type, || {
             Box::new(HostNode::new(self.me(), self.root_fd.id, view))
         })
     }
@@ -321,8 +324,7 @@ impl FileSystem for HostFs {
         if !self.options.writable {
             return Ok(());
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(&self.root_fd.fd, ".", flags, Mode::empty()).map_err(errno)?;
-        rustix::fs::syncfs(dir).map_err(errno)
+        let root = self.reopen(&self.root_fd.fd, OFlags::RDONLY).map_err(errno)?;
+        rustix::fs::syncfs(root).map_err(errno)
     }
 }

@@ -306,7 +306,8 @@ impl HostNode {
     /// Something that stands for the file itself, whatever happens to its names. For regular files and directories
     /// it can be [reopened](HostFs::reopen).
     pub(crate) fn handle(&self, this: &Arc<Inode>) -> SysResult<Handle> {
-        if this.is_dir() {
+        // The root of a file system may be a file.
+        if this.is_dir() || self.is_root() {
             return self.dir_fd(this).map(Handle::Dir);
         }
         if let Some(file) = self.open_file() {
@@ -317,6 +318,11 @@ impl HostNode {
 
     /// The same for what is no directory, and what the host says of the file behind it now.
     pub(crate) fn handle_and_stat(&self) -> SysResult<(Handle, HostStat)> {
+        if self.is_root() {
+            let root = self.fs.root_fd.clone();
+            let stat = HostStat::of(&root.fd).map_err(moved)?;
+            return Ok((Handle::Dir(root), stat));
+        }
         if let Some(file) = self.open_file() {
             let stat = HostStat::of(&file).map_err(moved)?;
             return Ok((Handle::Open(file), stat));

@@ -454,3 +454,22 @@ fn what_the_host_closes_to_its_owner_is_opened_up() {
     closed.ops.rename(&closed, b"new", &closed, b"newer", RenameMode::Replace).expect("renamed");
     assert_eq!(seen(&closed).0, 0o040555);
 }
+
+#[test]
+fn a_single_file_can_be_served() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("file");
+    fs::write(&path, b"content").expect("write");
+    let host = HostFs::open(&path, options(Records::Attributes)).expect("served");
+    let root = host.root();
+    assert_eq!(root.file_type, FileType::REG);
+    assert_eq!(read(&root).expect("read"), b"content");
+    write(&root, b"CON").expect("written");
+    chown(&root, 5, 6);
+    assert_eq!(seen(&root), (0o100644, 5, 6));
+    assert_eq!(fs::read(&path).expect("read"), b"CONtent");
+    host.sync().expect("synced");
+    let fifo = dir.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).expect("mkfifo");
+    assert!(HostFs::open(&fifo, options(Records::Attributes)).is_err());
+}
