@@ -4,18 +4,20 @@
 //! nothing that is secret or somebody's own. With --root: that directory, read-only, writable, or below a
 //! throwaway layer. proc, dev and their like are the kernel's own.
 
-use std::path::{Path as HostPath, PathBuf};
+use std::io::IsTerminal;
+use std::path::Path as HostPath;
 use std::sync::Arc;
 
 use abi::Errno;
 use anyhow::{Context, anyhow, bail};
-use fs_host::{HostFs, HostFsOptions, OwnerMap, Records, Submounts, View};
+use fs_host::default_root::{Environment, Layer, Reach, RootPlan};
+use fs_host::{HostFs, HostFsOptions, OwnerMap};
 use fs_overlay::Overlay;
 use fs_proc::ProcFs;
 use fs_tmpfs::{SelfFds, TmpFs, TmpFsOptions};
-use sync::{SysError, SysResult, Waiter};
+use sync::SysError;
 use vfs::ops;
-use vfs::{Caller, Cred, FdTable, FileSystem, FsContext, MountFlags, MountTable, NoSpecialFiles, Path};
+use vfs::{FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, NoSpecialFiles, Path};
 
 use crate::options::RunOptions;
 
@@ -28,46 +30,6 @@ pub(crate) struct NameSpace {
     /// Shows a kernel once it is attached.
     pub proc: Arc<ProcFs>,
 }
-
-/// Directories of the host's that show in the default root.
-const SYSTEM: [&str; 10] =
-    ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt", "var/lib/dpkg", "var/lib/rpm"];
-/// What of /etc is secret.
-const SECRETS: [&str; 17] = [
-    "shadow*",
-    "gshadow*",
-    "sudoers*",
-    "ssh/*_key",
-    "ssl/private",
-    "NetworkManager",
-    "wireguard",
-    "krb5.keytab",
-    "machine-id",
-    "security/opasswd",
-    "pki/private",
-    "ppp",
-    "ipsec.*",
-    "openvpn",
-    "docker",
-    "polkit-1",
-    "audit",
-];
-/// Directories that are there, empty.
-const EMPTY: [(&str, u32); 13] = [
-    ("/tmp", 0o1777),
-    ("/var", 0o755),
-    ("/var/tmp", 0o1777),
-    ("/var/lib", 0o755),
-    ("/var/cache", 0o755),
-    ("/var/log", 0o755),
-    ("/run", 0o755),
-    ("/home", 0o755),
-    ("/root", 0o700),
-    ("/srv", 0o755),
-    ("/mnt", 0o755),
-    ("/media", 0o755),
-    ("/boot", 0o755),
-];
 
 /// Devices that are there: name, major and minor number, mode.
 const DEVICES: [(&str, u32, u32, u32); 7] = [
@@ -84,7 +46,7 @@ const DEVICES: [(&str, u32, u32, u32); 7] = [
 struct Setup {
     mounts: Arc<MountTable>,
     root: Path,
-    caller: SetupCaller,
+    caller: KernelCaller,
     files: FdTable,
     self_fds: SelfFds,
 }
@@ -92,22 +54,35 @@ struct Setup {
 /// Opens what the options name on the host and mounts it.
 pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
     let self_fds = SelfFds::open().context("opening /proc/self/fd")?;
-    let (fs, source) = root_fs(options, &self_fds)?;
+    let plan = match &options.root {
+        Some(_) => None,
+        None => {
+            Some(RootPlan::new(&Environment::of_process().context("the current directory")?, reach(options)))
+        }
+    };
+    let (fs, source) = match (&options.root, &plan) {
+        (Some(dir), _) => named_root(options, dir, &self_fds)?,
+        (None, Some(plan)) => (default_root(plan, &self_fds)?, "umlaut".into()),
+        (None, None) => bail!("there is no root"),
+    };
     let flags = if options.ro { MountFlags::RDONLY } else { MountFlags::empty() };
     let mounts = MountTable::new(&fs, &source, flags);
     let root = mounts.root().ok_or_else(|| anyhow!("the name space has no root"))?;
-    let caller = SetupCaller { waiter: Waiter::new(), cred: Cred::root() };
-    let setup = Setup { mounts: mounts.clone(), root: root.clone(), caller, files: FdTable::new(), self_fds };
+    let setup = Setup {
+        mounts: mounts.clone(),
+        root: root.clone(),
+        caller: KernelCaller::new(),
+        files: FdTable::new(),
+        self_fds,
+    };
     let proc = setup.mount_own_file_systems()?;
     let mut workdir = b"/".to_vec();
-    if options.root.is_none() {
-        setup.fill_default_root()?;
-        if let Some(dir) = setup.show_current_directory(options)? {
-            workdir = dir;
+    if let Some(plan) = &plan {
+        for layer in plan.layers.iter().skip(1) {
+            setup.mount_layer(layer)?;
         }
-        if options.home.is_some() {
-            setup.show_home()?;
-        }
+        workdir = setup.workdir(plan);
+        report(plan);
     }
     for bind in &options.bind {
         setup.bind(bind)?;
@@ -118,38 +93,49 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
     Ok(NameSpace { mounts, root, workdir, proc })
 }
 
-fn root_fs(options: &RunOptions, self_fds: &SelfFds) -> anyhow::Result<(Arc<dyn FileSystem>, String)> {
-    let (dir, host_options) = match &options.root {
-        Some(dir) => (dir.clone(), HostFsOptions::named(options.rw, OwnerMap::own_as_root())),
-        None => (PathBuf::from("/"), default_root_options(options)),
-    };
-    let host: Arc<dyn FileSystem> = HostFs::open(&dir, host_options)
-        .map_err(|error| anyhow!("cannot use {} as the root: {error}", dir.display()))?;
-    if options.root.is_some() && (options.rw || options.ro) {
+fn reach(options: &RunOptions) -> Reach {
+    match (options.host_all, &options.home) {
+        (true, _) => Reach::All,
+        (false, Some(_)) => Reach::Home,
+        (false, None) => Reach::System,
+    }
+}
+
+fn report(plan: &RootPlan) {
+    for warning in &plan.warnings {
+        eprintln!("umlaut: {warning}");
+    }
+    if let Some(hint) = plan.hint.as_ref().filter(|_| std::io::stderr().is_terminal()) {
+        eprintln!("umlaut: {hint}");
+    }
+}
+
+/// `--root DIR`, as it is or below a throwaway layer.
+fn named_root(
+    options: &RunOptions,
+    dir: &HostPath,
+    self_fds: &SelfFds,
+) -> anyhow::Result<(Arc<dyn FileSystem>, String)> {
+    let host: Arc<dyn FileSystem> =
+        HostFs::open(dir, HostFsOptions::named(options.rw, OwnerMap::own_as_root()))
+            .map_err(|error| anyhow!("cannot use {} as the root: {error}", dir.display()))?;
+    if options.rw || options.ro {
         return Ok((host, dir.display().to_string()));
     }
     Ok((throwaway(&host, self_fds)?, "umlaut".into()))
 }
 
-/// The system part of `/`, for everybody to see (also when umlaut is root).
-fn default_root_options(options: &RunOptions) -> HostFsOptions {
-    let mut shown = HostFsOptions::named(false, OwnerMap::Same);
-    shown.named = false;
-    shown.records = Records::None;
-    if options.host_all {
-        eprintln!("umlaut: --host-all shows guests all that you can read, secrets included");
-        shown.submounts = Submounts::Shown;
-        return shown;
-    }
-    let mut view = View::only();
-    for dir in SYSTEM {
-        view = view.show(dir);
-    }
-    let etc = SECRETS.iter().fold(View::all(), |etc, secret| etc.hide(secret));
-    view = view.show_as("etc", etc).show("var/lib/alternatives");
-    shown.world_readable_only = true;
-    shown.view = Some(Arc::new(view));
-    shown
+/// The system part of `/`, with what the plan adds.
+fn default_root(plan: &RootPlan, self_fds: &SelfFds) -> anyhow::Result<Arc<dyn FileSystem>> {
+    let layer = plan.layers.first().ok_or_else(|| anyhow!("the plan has no root"))?;
+    let fs = throwaway(&open_layer(layer)?, self_fds)?;
+    plan.furnish(&fs.root()).map_err(|error| anyhow!("furnishing the root: {error}"))?;
+    Ok(fs)
+}
+
+fn open_layer(layer: &Layer) -> anyhow::Result<Arc<dyn FileSystem>> {
+    let host = HostFs::open(&layer.host, layer.options.clone());
+    Ok(host.map_err(|error| anyhow!("cannot show {}: {error}", layer.host.display()))?)
 }
 
 /// A layer in memory over a file system: changes go there.
@@ -197,17 +183,30 @@ impl Setup {
         self.make_directory(path, 0o755)
     }
 
+    /// An empty file to mount one on, unless there is something.
+    fn make_file(&self, path: &str) -> anyhow::Result<()> {
+        if let Some((dir, _)) = path.rsplit_once('/').filter(|(dir, _)| !dir.is_empty()) {
+            self.make_directories(dir)?;
+        }
+        let mode = abi::FileMode::new(abi::FileType::REG, 0o644);
+        match ops::mknod(&self.context(), abi::AT_FDCWD, path.as_bytes(), mode, 0).map_err(SysError::errno) {
+            Ok(()) | Err(Some(Errno::EEXIST | Errno::EROFS)) => Ok(()),
+            Err(error) => bail!("cannot make {path} in the root: {error:?}"),
+        }
+    }
+
     fn mount(
         &self,
         fs: &Arc<dyn FileSystem>,
         source: &str,
         flags: MountFlags,
-        path: &str,
+        path: &[u8],
     ) -> anyhow::Result<()> {
         let place = self
             .context()
-            .lookup_path(abi::AT_FDCWD, path.as_bytes(), vfs::Lookup::FOLLOW)
+            .lookup_path(abi::AT_FDCWD, path, vfs::Lookup::FOLLOW)
             .and_then(|at| self.mounts.mount(fs, source, flags, &at));
+        let path = String::from_utf8_lossy(path);
         place.map_err(|error| anyhow!("cannot mount {source} on {path}: {error}"))?;
         Ok(())
     }
@@ -216,7 +215,7 @@ impl Setup {
         self.make_directories(path)?;
         let options = TmpFsOptions { mode, ..TmpFsOptions::default() };
         let fs: Arc<dyn FileSystem> = TmpFs::new(vfs::anonymous_dev(), options, self.self_fds.clone());
-        self.mount(&fs, source, MountFlags::NOSUID | MountFlags::NODEV, path)
+        self.mount(&fs, source, MountFlags::NOSUID | MountFlags::NODEV, path.as_bytes())
     }
 
     /// proc, dev and their like.
@@ -227,10 +226,10 @@ impl Setup {
         let restricted = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         let proc = ProcFs::new();
         let proc_fs: Arc<dyn FileSystem> = proc.clone();
-        self.mount(&proc_fs, "proc", restricted, "/proc")?;
+        self.mount(&proc_fs, "proc", restricted, b"/proc")?;
         let dev_options = TmpFsOptions { mode: 0o755, kind: "devtmpfs", ..TmpFsOptions::default() };
         let dev: Arc<dyn FileSystem> = TmpFs::new(vfs::anonymous_dev(), dev_options, self.self_fds.clone());
-        self.mount(&dev, "udev", MountFlags::NOSUID, "/dev")?;
+        self.mount(&dev, "udev", MountFlags::NOSUID, b"/dev")?;
         for (name, major, minor, mode) in DEVICES {
             let mode = abi::FileMode::new(abi::FileType::CHR, mode);
             let path = format!("/dev/{name}");
@@ -251,45 +250,19 @@ impl Setup {
         Ok(proc)
     }
 
-    fn fill_default_root(&self) -> anyhow::Result<()> {
-        for (path, mode) in EMPTY {
-            self.make_directory(path, mode)?;
-        }
-        Ok(())
+    /// Shows a layer of the plan, whose directory the plan made.
+    fn mount_layer(&self, layer: &Layer) -> anyhow::Result<()> {
+        let fs = throwaway(&open_layer(layer)?, &self.self_fds)?;
+        self.mount(&fs, "umlaut", MountFlags::NODEV, layer.at.as_os_str().as_encoded_bytes())
     }
 
-    /// Shows the current directory where it is, below a throwaway layer, unless it is `/`, the home directory, or
-    /// holds that. Gives it as the directory to start in.
-    fn show_current_directory(&self, options: &RunOptions) -> anyhow::Result<Option<Vec<u8>>> {
-        if options.host_all {
-            return Ok(std::env::current_dir().ok().map(|dir| dir.into_os_string().into_encoded_bytes()));
+    /// The plan's directory to start in, if guests can get there.
+    fn workdir(&self, plan: &RootPlan) -> Vec<u8> {
+        let path = plan.workdir.as_os_str().as_encoded_bytes();
+        match self.context().lookup_path(abi::AT_FDCWD, path, vfs::Lookup::FOLLOW) {
+            Ok(at) if at.inode().is_dir() => path.to_vec(),
+            _ => b"/".to_vec(),
         }
-        let Ok(dir) = std::env::current_dir() else { return Ok(None) };
-        let home = std::env::var_os("HOME").map(PathBuf::from);
-        let holds_home = home.as_ref().is_some_and(|home| home.starts_with(&dir));
-        let Some(text) = dir.to_str().filter(|_| dir != HostPath::new("/") && !holds_home) else {
-            return Ok(None);
-        };
-        let shown_already = SYSTEM.iter().any(|system| dir.starts_with(HostPath::new("/").join(system)))
-            || dir.starts_with("/etc");
-        if !shown_already {
-            self.show_throwaway(&dir, text)?;
-        }
-        Ok(Some(text.as_bytes().to_vec()))
-    }
-
-    fn show_throwaway(&self, dir: &HostPath, at: &str) -> anyhow::Result<()> {
-        let options = HostFsOptions::named(false, OwnerMap::own_as_root());
-        let host: Arc<dyn FileSystem> =
-            HostFs::open(dir, options).map_err(|error| anyhow!("cannot show {}: {error}", dir.display()))?;
-        self.make_directories(at)?;
-        self.mount(&throwaway(&host, &self.self_fds)?, "umlaut", MountFlags::NODEV, at)
-    }
-
-    fn show_home(&self) -> anyhow::Result<()> {
-        let home = std::env::var("HOME").context("--home: HOME is not set")?;
-        eprintln!("umlaut: --home shows guests all of {home}, secrets included");
-        self.show_throwaway(HostPath::new(&home), &home)
     }
 
     /// `SRC:DST[:ro]`.
@@ -300,43 +273,14 @@ impl Setup {
             .filter(|(source, target)| !source.is_empty() && target.starts_with('/'))
             .ok_or_else(|| anyhow!("--bind {text}: SRC:DST[:ro] is wanted, DST an absolute path"))?;
         let options = HostFsOptions::named(!read_only, OwnerMap::own_as_root());
-        let metadata = std::fs::metadata(source).with_context(|| format!("--bind {source}"))?;
-        if !metadata.is_dir() {
-            bail!("--bind {source}: only directories can be bound");
-        }
         let host: Arc<dyn FileSystem> = HostFs::open(HostPath::new(source), options)
             .map_err(|error| anyhow!("--bind {source}: {error}"))?;
-        self.make_directories(target)?;
+        if host.root().is_dir() {
+            self.make_directories(target)?;
+        } else {
+            self.make_file(target)?;
+        }
         let flags = if read_only { MountFlags::RDONLY } else { MountFlags::empty() };
-        self.mount(&host, source, flags | MountFlags::NODEV, target)
-    }
-}
-
-/// Who sets up: root, without memory or signals.
-struct SetupCaller {
-    waiter: Waiter,
-    cred: Cred,
-}
-
-impl Caller for SetupCaller {
-    fn waiter(&self) -> &Waiter {
-        &self.waiter
-    }
-    fn cred(&self) -> &Cred {
-        &self.cred
-    }
-    fn file_size_limit(&self) -> u64 {
-        u64::MAX
-    }
-    fn file_too_big(&self) {}
-    fn broken_pipe(&self) {}
-    fn read_user(&self, _: abi::UserAddr, _: &mut [u8]) -> SysResult<()> {
-        Err(Errno::EFAULT.into())
-    }
-    fn write_user(&self, _: abi::UserAddr, _: &[u8]) -> SysResult<()> {
-        Err(Errno::EFAULT.into())
-    }
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
+        self.mount(&host, source, flags | MountFlags::NODEV, target.as_bytes())
     }
 }

@@ -89,8 +89,10 @@ pub struct RootPlan {
     pub workdir: PathBuf,
     /// The host's paths that the layers read: for the fences around this process.
     pub reads: Vec<PathBuf>,
-    /// What to tell the user once.
-    pub notes: Vec<String>,
+    /// What to warn the user of, once.
+    pub warnings: Vec<String>,
+    /// Why the current directory is not shown, where it is not.
+    pub hint: Option<String>,
 }
 
 /// Shown of `/`, with all below.
@@ -193,11 +195,12 @@ impl RootPlan {
             files: vec![("/etc/machine-id".into(), machine_id(), 0o444)],
             workdir: environment.cwd.clone(),
             reads: Vec::new(),
-            notes: Vec::new(),
+            warnings: Vec::new(),
+            hint: None,
         };
         if reach == Reach::All {
             plan.reads.push("/".into());
-            plan.notes.push("--host-all shows everything that you can read, secrets included".into());
+            plan.warnings.push("--host-all shows everything that you can read, secrets included".into());
             // Everything is there; what the host has is not made anew.
             plan.directories.retain(|(path, _)| matches!(path.to_str(), Some("/proc" | "/sys" | "/dev")));
             plan.links.clear();
@@ -213,10 +216,10 @@ impl RootPlan {
 
     fn add_home(&mut self, environment: &Environment) {
         let Some(home) = environment.home.clone().filter(|home| home.parent().is_some()) else {
-            self.notes.push("--home: HOME names no directory".into());
+            self.warnings.push("--home: HOME names no directory".into());
             return;
         };
-        self.notes.push(format!("--home shows {} and the secrets in it", home.display()));
+        self.warnings.push(format!("--home shows {} and the secrets in it", home.display()));
         self.add_layer(&home);
     }
 
@@ -228,7 +231,7 @@ impl RootPlan {
             return;
         }
         if let Some(why) = hidden_cwd(environment) {
-            self.notes.push(format!("the current directory is not shown ({why}); name it with --bind"));
+            self.hint = Some(format!("the current directory shows empty ({why}); --bind shows it"));
             // It is there, and empty.
             self.add_directory(cwd);
             return;
@@ -297,6 +300,8 @@ fn root_options(reach: Reach) -> HostFsOptions {
         submounts,
         view,
         world_readable_only: reach != Reach::All,
+        // `/` on a network file system is to be named: `--root /`.
+        named: false,
         records: Records::None,
         ..HostFsOptions::named(false, OwnerMap::Same)
     }
