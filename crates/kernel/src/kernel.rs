@@ -17,6 +17,7 @@ use crate::resource::{Limits, Usage};
 use crate::signal::Handlers;
 use crate::stats::Stats;
 use crate::syscall::trace::Trace;
+use crate::tty::Ptys;
 use crate::task::{CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork};
 use crate::users::UserCounts;
 
@@ -61,6 +62,7 @@ pub struct Kernel {
     pub mounts: Arc<MountTable>,
     pub special_files: Box<dyn SpecialFiles + Send + Sync>,
     pub stats: Stats,
+    pub ptys: Ptys,
     /// Who waits for whose record lock.
     pub lock_waits: vfs::locks::Deadlocks,
     pub trace: Option<Trace>,
@@ -121,6 +123,7 @@ impl Kernel {
             mounts,
             special_files,
             stats: Stats::default(),
+            ptys: Ptys::default(),
             lock_waits: vfs::locks::Deadlocks::new(),
             trace,
             anon: AnonFiles::default(),
@@ -301,8 +304,9 @@ impl Kernel {
     }
 
     /// A group's controlling terminal, as a device number, and the terminal's foreground group; `(0, -1)`: none.
-    pub fn terminal_of(&self, _pid: i32) -> (u32, i32) {
-        (0, -1)
+    pub fn terminal_of(&self, pid: i32) -> (u64, i32) {
+        let terminal = self.tasks.group(pid).and_then(|group| group.terminal.lock().clone());
+        terminal.map_or((0, -1), |terminal| (terminal.dev(), terminal.session().1))
     }
 
     /// Memory that the machine has, in pages.

@@ -20,3 +20,4 @@ pub mod syscall;
 pub mod task;
 pub mod time;
 pub mod users;
+pub mod tty;

@@ -59,6 +59,7 @@ pub(super) fn end_task(mut task: CurrentTask) {
     }
     let files = task.files.clone();
     files.release(&task);
+    release_terminal(&task);
     task.kernel().stats.task_ended(&task.counters);
     let kernel = task.task.kernel.clone();
     let shared_task = task.task.clone();
@@ -74,6 +75,22 @@ pub(super) fn end_task(mut task: CurrentTask) {
     // before the parent learns of it, so that all it held is free.
     drop(task);
     leave_group(&kernel, &shared_task, code);
+}
+
+/// A session's leader that ends gives its terminal up for all.
+fn release_terminal(task: &CurrentTask) {
+    let (is_leader, is_last) = {
+        let tasks = task.kernel().tasks.lock();
+        let entry = tasks.groups.get(&task.pid());
+        entry.map_or((false, false), |entry| (entry.sid == task.pid(), entry.threads.len() <= 1))
+    };
+    if !is_last {
+        return;
+    }
+    let terminal = task.group().terminal.lock().take();
+    if let Some(terminal) = terminal.filter(|_| is_leader) {
+        crate::tty::leader_exits(task.kernel(), &terminal, task.pid());
+    }
 }
 
 /// A task whose guest thread never ran.

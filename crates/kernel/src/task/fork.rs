@@ -342,6 +342,8 @@ impl ThreadGroup {
         let child = ThreadGroup::new(pid, *self.limits.lock());
         child.dumpable.store(self.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
         child.personality.store(self.personality.load(Ordering::Relaxed), Ordering::Relaxed);
+        let terminal = self.terminal.lock().clone();
+        *child.terminal.lock() = terminal;
         let command_line = self.command_line.lock().clone();
         *child.command_line.lock() = command_line;
         child

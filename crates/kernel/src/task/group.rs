@@ -10,6 +10,7 @@ use sync::{Mutex, WaitQueue, order};
 use crate::resource::Limits;
 use crate::signal::GroupSignals;
 use crate::task::Task;
+use crate::tty::Terminal;
 
 /// A guest process: what its threads share whatever their clone flags. Family links and exit state are in
 /// the [`Tasks`](super::Tasks) table.
@@ -36,6 +37,8 @@ pub struct ThreadGroup {
     pub dumpable: AtomicI32,
     /// `personality`.
     pub personality: AtomicU32,
+    /// The controlling terminal.
+    pub terminal: Mutex<order::Leaf, Option<Arc<Terminal>>>,
     /// `/proc/PID/oom_score_adj`.
     pub oom_score_adj: AtomicI32,
     /// No thread of it has changed its credentials since the image began (INVARIANTS 3.1).
@@ -85,6 +88,7 @@ impl ThreadGroup {
             subreaper: AtomicBool::new(false),
             dumpable: AtomicI32::new(1),
             personality: AtomicU32::new(0),
+            terminal: Mutex::new(None),
             oom_score_adj: AtomicI32::new(0),
             authority_unchanged: AtomicBool::new(true),
             command_line: Mutex::default(),

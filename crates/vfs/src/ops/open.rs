@@ -320,7 +320,9 @@ fn open_found(
         FileType::SOCK => return Err(Errno::ENXIO.into()),
         kind => {
             let dev = inode.ops.attributes(&inode)?.rdev;
-            ctx.special.open(&inode, kind, dev, how, ctx.caller)?
+            // A terminal needs to know whether it may become the controlling one.
+            let special = OpenHow { flags: how.flags | (flags & OpenFlags::NOCTTY) };
+            ctx.special.open(&inode, kind, dev, special, ctx.caller)?
         }
     };
     Ok(FileDescription::opened(ops, path, how.flags, access))

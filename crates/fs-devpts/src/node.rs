@@ -1,0 +1,149 @@
+//! Its inodes.
+
+use std::any::Any;
+use std::sync::{Arc, Weak};
+
+use abi::{Errno, FileMode, FileType};
+use sync::{Mutex, SysResult, order};
+use vfs::{
+    AttributeChange, Attributes, Caller, DirSink, FileDescription, FileOps, FileSystem, Inode, InodeOps, OpenHow,
+    Seek,
+};
+
+use crate::{DevPts, Place};
+
+/// An inode of devpts.
+pub(crate) struct Node {
+    pub fs: Weak<DevPts>,
+    pub place: Place,
+}
+
+impl Node {
+    fn fs(&self) -> SysResult<Arc<DevPts>> {
+        self.fs.upgrade().ok_or(Errno::ENOENT.into())
+    }
+
+    fn entry(&self, index: u32) -> SysResult<kernel::tty::Entry> {
+        self.fs()?.kernel()?.ptys.get(index).ok_or(Errno::ENOENT.into())
+    }
+}
+
+impl InodeOps for Node {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn attributes(&self, _: &Arc<Inode>) -> SysResult<Attributes> {
+        let base = Attributes {
+            dev: self.fs()?.dev(),
+            ino: self.place.ino(),
+            nlink: 1,
+            block_size: 1024,
+            ..Attributes::default()
+        };
+        Ok(match self.place {
+            Place::Root => Attributes { mode: FileMode::new(FileType::DIR, 0o755), nlink: 2, ..base },
+            Place::Ptmx => {
+                Attributes { mode: FileMode::new(FileType::CHR, 0o666), rdev: abi::makedev(5, 2), ..base }
+            }
+            Place::Pty(index) => {
+                let entry = self.entry(index)?;
+                Attributes {
+                    mode: FileMode::new(FileType::CHR, entry.permissions),
+                    rdev: entry.terminal.dev(),
+                    uid: entry.uid,
+                    gid: entry.gid,
+                    atime: entry.made,
+                    mtime: entry.made,
+                    ctime: entry.made,
+                    ..base
+                }
+            }
+        })
+    }
+
+    fn set_attributes(&self, _: &Arc<Inode>, change: &AttributeChange) -> SysResult<()> {
+        let Place::Pty(index) = self.place else { return Err(Errno::EPERM.into()) };
+        self.entry(index)?;
+        self.fs()?.kernel()?.ptys.update(index, |entry| {
+            entry.permissions = change.permissions.unwrap_or(entry.permissions);
+            entry.uid = change.uid.unwrap_or(entry.uid);
+            entry.gid = change.gid.unwrap_or(entry.gid);
+        });
+        Ok(())
+    }
+
+    fn open(&self, this: &Arc<Inode>, _: OpenHow, _: &dyn Caller) -> SysResult<Box<dyn FileOps>> {
+        match self.place {
+            Place::Root => Ok(Box::new(Directory { inode: this.clone(), position: Mutex::new(0) })),
+            _ => Err(Errno::ENXIO.into()),
+        }
+    }
+
+    fn lookup(&self, _: &Arc<Inode>, name: &[u8]) -> SysResult<Arc<Inode>> {
+        let fs = self.fs()?;
+        if name == b"ptmx" {
+            return fs.inode(Place::Ptmx);
+        }
+        let text = std::str::from_utf8(name).map_err(|_| Errno::ENOENT)?;
+        let index: u32 = text.parse().map_err(|_| Errno::ENOENT)?;
+        if index.to_string() != text {
+            return Err(Errno::ENOENT.into());
+        }
+        self.entry(index)?;
+        fs.inode(Place::Pty(index))
+    }
+
+    fn revalidate(&self, _: &Arc<Inode>, _: &[u8], child: &Arc<Inode>) -> bool {
+        match child.downcast::<Node>().map(|node| node.place) {
+            Some(Place::Pty(index)) => self.entry(index).is_ok(),
+            Some(_) => true,
+            None => false,
+        }
+    }
+}
+
+/// The open directory.
+struct Directory {
+    inode: Arc<Inode>,
+    position: Mutex<order::File, u64>,
+}
+
+impl FileOps for Directory {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn seek(&self, _: &FileDescription, to: Seek) -> SysResult<u64> {
+        let mut position = self.position.lock();
+        let new = match to {
+            Seek::Set(at) => u64::try_from(at).map_err(|_| Errno::EINVAL)?,
+            Seek::Current(by) => position.checked_add_signed(by).ok_or(Errno::EINVAL)?,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        *position = new;
+        Ok(new)
+    }
+
+    fn read_dir(&self, _: &FileDescription, _: &dyn Caller, to: &mut dyn DirSink) -> SysResult<()> {
+        let node: &Node = self.inode.downcast().ok_or(Errno::ENOTDIR)?;
+        let mut entries = vec![
+            (".".to_string(), Place::Root, 0),
+            ("..".to_string(), Place::Root, 1),
+            ("ptmx".to_string(), Place::Ptmx, 2),
+        ];
+        // Before a kernel is attached there are no ptys.
+        let indices = node.fs()?.kernel().map(|kernel| kernel.ptys.indices()).unwrap_or_default();
+        entries.extend(indices.iter().map(|index| (index.to_string(), Place::Pty(*index), u64::from(*index) + 3)));
+        let from = *self.position.lock();
+        let mut next = from;
+        for (name, place, position) in entries.iter().filter(|(.., position)| *position >= from) {
+            if !to.entry(name.as_bytes(), place.ino(), place.file_type(), position + 1) {
+                break;
+            }
+            next = position + 1;
+        }
+        *self.position.lock() = next;
+        Ok(())
+    }
+}
