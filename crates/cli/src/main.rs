@@ -4,6 +4,7 @@
 //! over it, `root.rs` composes what guests see of the host, `program.rs` what they start with; `check.rs` probes
 //! the host.
 
+mod console;
 mod options;
 mod program;
 mod root;

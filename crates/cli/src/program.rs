@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use kernel::exec::ExecArguments;
 use kernel::fs::Fs;
 use kernel::fs::host_file::HostFile;
-use kernel::kernel::{Kernel, MainProgramSpec};
+use kernel::kernel::MainProgramSpec;
 use kernel::resource::Limits;
 use vfs::{Cred, FdTable, FileDescription};
 
@@ -24,7 +24,7 @@ const PASSED_ON: [&str; 4] = ["TERM", "LANG", "TZ", "LC_ALL"];
 /// Everything that the main program starts with.
 pub(crate) fn spec(
     options: &RunOptions,
-    _kernel: &Arc<Kernel>,
+    console: Vec<i32>,
     name_space: &NameSpace,
 ) -> anyhow::Result<MainProgramSpec> {
     let (uid, gid) = parse_user(&options.user)?;
@@ -46,6 +46,7 @@ pub(crate) fn spec(
         files: descriptors()?,
         fs: Fs::new(root.clone(), root, 0o22),
         workdir,
+        console,
         limits: Limits::default(),
         as_init: options.as_pid_1,
     })

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use abi::Errno;
 use anyhow::{Context, anyhow, bail};
+use fs_devpts::DevPts;
 use fs_host::default_root::{Environment, Layer, Reach, RootPlan};
 use fs_host::{HostFs, HostFsOptions, OwnerMap};
 use fs_overlay::Overlay;
@@ -29,6 +30,8 @@ pub(crate) struct NameSpace {
     pub workdir: Vec<u8>,
     /// Shows a kernel once it is attached.
     pub proc: Arc<ProcFs>,
+    /// Shows a kernel's ptys once it is attached.
+    pub devpts: Arc<DevPts>,
 }
 
 /// Devices that are there: name, major and minor number, mode.
@@ -75,7 +78,7 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         files: FdTable::new(),
         self_fds,
     };
-    let proc = setup.mount_own_file_systems()?;
+    let (proc, devpts) = setup.mount_own_file_systems()?;
     let mut workdir = b"/".to_vec();
     if let Some(plan) = &plan {
         for layer in plan.layers.iter().skip(1) {
@@ -90,7 +93,7 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
     for place in &options.tmpfs {
         setup.tmpfs(place, "tmpfs", 0o1777)?;
     }
-    Ok(NameSpace { mounts, root, workdir, proc })
+    Ok(NameSpace { mounts, root, workdir, proc, devpts })
 }
 
 fn reach(options: &RunOptions) -> Reach {
@@ -219,7 +222,7 @@ impl Setup {
     }
 
     /// proc, dev and their like.
-    fn mount_own_file_systems(&self) -> anyhow::Result<Arc<ProcFs>> {
+    fn mount_own_file_systems(&self) -> anyhow::Result<(Arc<ProcFs>, Arc<DevPts>)> {
         for dir in ["/proc", "/sys", "/dev"] {
             self.make_directory(dir, 0o755)?;
         }
@@ -247,7 +250,11 @@ impl Setup {
                 .map_err(|error| anyhow!("cannot make {name}: {error}"))?;
         }
         self.tmpfs("/dev/shm", "tmpfs", 0o1777)?;
-        Ok(proc)
+        self.make_directory("/dev/pts", 0o755)?;
+        let devpts = DevPts::new();
+        let devpts_fs: Arc<dyn FileSystem> = devpts.clone();
+        self.mount(&devpts_fs, "devpts", MountFlags::NOSUID | MountFlags::NOEXEC, b"/dev/pts")?;
+        Ok((proc, devpts))
     }
 
     /// Shows a layer of the plan, whose directory the plan made.

@@ -12,10 +12,12 @@ use kernel::fs::devices::Devices;
 use kernel::fs::special::KernelFiles;
 use kernel::kernel::{Kernel, KernelOptions, MainEvent};
 use kernel::syscall::trace::Trace;
+use kernel::tty::{PTS_MAJOR, TerminalDevices};
 use kernel::task::GroupExit;
 use platform::Platform;
 use sync::{SysError, Waiter};
 
+use crate::console::Console;
 use crate::options::{PlatformName, RunOptions};
 use crate::{program, root, supervisor};
 
@@ -58,11 +60,17 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     let kernel_options = KernelOptions { hostname: options.hostname.clone(), ..KernelOptions::default() };
     let kernel = Kernel::new(platform, kernel_options, name_space.mounts.clone(), special_files(), trace);
     name_space.proc.attach(&kernel);
-    forward_signals(kernel.clone(), signals)?;
-    let spec = program::spec(options, &kernel, &name_space)?;
+    name_space.devpts.attach(&kernel);
+    let console = Console::open(&kernel)?;
+    forward_signals(kernel.clone(), signals, console.as_ref().map(Console::resizer))?;
+    let streams = console.as_ref().map(|console| console.streams.clone()).unwrap_or_default();
+    let spec = program::spec(options, streams, &name_space)?;
     let result = kernel.start(spec).map_err(|error| start_failure(options, error));
-    let status = result.map(|()| wait(&kernel));
+    let status = result.map(|()| wait(&kernel, console.as_ref()));
     kernel.shut_down();
+    if let Some(console) = console {
+        console.close();
+    }
     if options.stats {
         eprint!("{}", stats_text(&kernel));
     }
@@ -71,7 +79,11 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
 
 /// FIFOs and devices are the kernel's own.
 fn special_files() -> Box<KernelFiles> {
-    Box::new(KernelFiles::new(Devices::with_memory_devices()))
+    let mut devices = Devices::with_memory_devices();
+    let terminals = Arc::new(TerminalDevices);
+    devices.register(abi::FileType::CHR, 5, 0..=2, terminals.clone());
+    devices.register(abi::FileType::CHR, PTS_MAJOR, 0..=(1 << 20) - 1, terminals);
+    Box::new(KernelFiles::new(devices))
 }
 
 /// Guests' open files are host descriptors of ours.
@@ -118,7 +130,11 @@ fn choose_platform(options: &RunOptions) -> anyhow::Result<Box<dyn Platform>> {
 
 /// Passes signals from outside on to the main program; a second SIGTERM or SIGHUP ends everything, and so does the
 /// supervisor's end.
-fn forward_signals(kernel: Arc<Kernel>, signals: std::os::fd::OwnedFd) -> anyhow::Result<()> {
+fn forward_signals(
+    kernel: Arc<Kernel>,
+    signals: std::os::fd::OwnedFd,
+    resize: Option<impl Fn() + Send + 'static>,
+) -> anyhow::Result<()> {
     let forward = move || {
         let mut ending = false;
         loop {
@@ -129,6 +145,12 @@ fn forward_signals(kernel: Arc<Kernel>, signals: std::os::fd::OwnedFd) -> anyhow
                 _ => break,
             }
             let signal = abi::Signal(i32::from(byte[0]));
+            if signal == abi::Signal::WINCH {
+                if let Some(resize) = &resize {
+                    resize();
+                }
+                continue;
+            }
             let ends = matches!(signal, abi::Signal::TERM | abi::Signal::HUP);
             if ends && ending {
                 break;
@@ -143,7 +165,7 @@ fn forward_signals(kernel: Arc<Kernel>, signals: std::os::fd::OwnedFd) -> anyhow
 }
 
 /// Waits for the main program's end; gives umlaut's exit status.
-fn wait(kernel: &Arc<Kernel>) -> i32 {
+fn wait(kernel: &Arc<Kernel>, console: Option<&Console>) -> i32 {
     let waiter = Waiter::new();
     loop {
         match kernel.wait_for_main(&waiter) {
@@ -152,7 +174,13 @@ fn wait(kernel: &Arc<Kernel>) -> i32 {
             Some(MainEvent::Stopped(_)) => {
                 // As the program itself would: the user's shell gets the terminal back. An orphaned group is not
                 // stopped by the host; the guest then goes on at once.
-                let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+                let stop = || {
+                    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+                };
+                match console {
+                    Some(console) => console.stopped(stop),
+                    None => stop(),
+                }
                 kernel.signal_main(abi::Signal::CONT);
             }
             None => return 125,

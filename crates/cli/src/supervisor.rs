@@ -11,8 +11,8 @@ use host::process::Fork;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 /// Signals that are passed on to the guest.
-const FORWARDED: [Signal; 7] =
-    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::ALARM];
+const FORWARDED: [Signal; 8] =
+    [Signal::WINCH, Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::ALARM];
 
 /// Forks: returns in the kernel's process, with the end of the pipe that tells of signals. The supervisor stays in here
 /// and ends with the kernel's status.
@@ -22,6 +22,7 @@ pub(crate) fn become_kernel() -> anyhow::Result<OwnedFd> {
     host::signal::set_default(Signal::CHILD.as_raw())?;
     let watched: Vec<i32> = FORWARDED.iter().chain([&Signal::CHILD]).map(|signal| signal.as_raw()).collect();
     host::process::block_signals(&watched);
+    let terminal = crate::console::saved_settings();
     let (signals, to_kernel) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match host::process::fork().context("starting the kernel's process")? {
         Fork::Child => {
@@ -30,7 +31,12 @@ pub(crate) fn become_kernel() -> anyhow::Result<OwnedFd> {
         }
         Fork::Parent { child } => {
             drop(signals);
-            std::process::exit(watch(child, &to_kernel, &watched));
+            let status = watch(child, &to_kernel, &watched);
+            // However the kernel ended: the user's terminal is as it was.
+            if let Some((host, saved)) = terminal {
+                crate::console::restore(&host, &saved);
+            }
+            std::process::exit(status);
         }
     }
 }

@@ -100,6 +100,8 @@ pub struct MainProgramSpec {
     pub cred: Cred,
     pub files: FdTable,
     pub fs: Arc<Fs>,
+    /// Standard streams that are the console, pty 0.
+    pub console: Vec<i32>,
     /// The directory to start in, seen from `fs`.
     pub workdir: Vec<u8>,
     pub limits: Limits,
@@ -159,9 +161,11 @@ impl Kernel {
         let entry = GroupEntry { parent, exit_signal: Signal::CHLD.0, ..GroupEntry::new(group) };
         self.tasks.lock().add_group(entry, Some(task.clone()));
         let (tell, told) = std::sync::mpsc::sync_channel(1);
-        let (exec, workdir) = (spec.exec, spec.workdir);
+        let (exec, workdir, console) = (spec.exec, spec.workdir, spec.console);
         fork::spawn_kernel_thread(task, process.thread, move |current: &mut CurrentTask| {
-            let result = current.enter_directory(&workdir).and_then(|()| current.exec_by_path(exec));
+            let result = crate::tty::use_as_console(current, &console)
+                .and_then(|()| current.enter_directory(&workdir))
+                .and_then(|()| current.exec_by_path(exec));
             if result.is_err() {
                 current.exit_group(GroupExit::Code(127));
             }

@@ -2,8 +2,10 @@
 
 use abi::{Errno, OpenFlags};
 use sync::SysResult;
+use vfs::ops::OpenRequest;
 use vfs::{Caller, FileOps, OpenHow};
 
+use crate::fs::devices::{Device, DeviceNode};
 use crate::task::{CurrentTask, current};
 use crate::tty::{Master, Slave, job};
 
@@ -12,9 +14,32 @@ const AUX_MAJOR: u32 = 5;
 /// `UNIX98_PTY_SLAVE_MAJOR`.
 pub const PTS_MAJOR: u32 = 136;
 
-/// Opens a terminal device. `ENXIO`: no such device, or no terminal behind it.
-pub fn open_device(major: u32, minor: u32, how: OpenHow, caller: &dyn Caller) -> SysResult<Box<dyn FileOps>> {
-    let task = current(caller)?;
+/// The devices of terminals.
+pub struct TerminalDevices;
+
+impl Device for TerminalDevices {
+    fn open(&self, node: &DeviceNode<'_>, how: OpenHow, caller: &dyn Caller) -> SysResult<Box<dyn FileOps>> {
+        open_device(node.major, node.minor, how, current(caller)?)
+    }
+}
+
+/// Makes the console the caller's controlling terminal and these standard streams of it.
+pub(crate) fn use_as_console(task: &mut CurrentTask, streams: &[i32]) -> SysResult<()> {
+    if streams.is_empty() {
+        return Ok(());
+    }
+    let request = OpenRequest::open(OpenFlags::RDWR, 0)?;
+    let file = vfs::ops::open(&task.fs_context(), abi::AT_FDCWD, b"/dev/pts/0", &request)?;
+    let limit = task.limit(crate::resource::NOFILE);
+    let fd = task.install(file, true)?;
+    for stream in streams {
+        task.files.table.replace(fd.0, *stream, limit, false)?;
+    }
+    task.files.table.remove(fd.0)?;
+    Ok(())
+}
+
+fn open_device(major: u32, minor: u32, how: OpenHow, task: &CurrentTask) -> SysResult<Box<dyn FileOps>> {
     match (major, minor) {
         (AUX_MAJOR, 0) => {
             let own = task.group().terminal.lock().clone().ok_or(Errno::ENXIO)?;
