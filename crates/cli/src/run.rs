@@ -12,8 +12,8 @@ use kernel::fs::devices::Devices;
 use kernel::fs::special::KernelFiles;
 use kernel::kernel::{Kernel, KernelOptions, MainEvent};
 use kernel::syscall::trace::Trace;
-use kernel::tty::{PTS_MAJOR, TerminalDevices};
 use kernel::task::GroupExit;
+use kernel::tty::{PTS_MAJOR, TerminalDevices};
 use platform::Platform;
 use sync::{SysError, Waiter};
 

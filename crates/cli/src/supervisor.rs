@@ -11,8 +11,16 @@ use host::process::Fork;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 /// Signals that are passed on to the guest.
-const FORWARDED: [Signal; 8] =
-    [Signal::WINCH, Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::ALARM];
+const FORWARDED: [Signal; 8] = [
+    Signal::WINCH,
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::TERM,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALARM,
+];
 
 /// Forks: returns in the kernel's process, with the end of the pipe that tells of signals. The supervisor stays in here
 /// and ends with the kernel's status.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak};
 use abi::{Errno, FileMode, FileType};
 use sync::{Mutex, SysResult, order};
 use vfs::{
-    AttributeChange, Attributes, Caller, DirSink, FileDescription, FileOps, FileSystem, Inode, InodeOps, OpenHow,
-    Seek,
+    AttributeChange, Attributes, Caller, DirSink, FileDescription, FileOps, FileSystem, Inode, InodeOps,
+    OpenHow, Seek,
 };
 
 use crate::{DevPts, Place};
@@ -134,7 +134,9 @@ impl FileOps for Directory {
         ];
         // Before a kernel is attached there are no ptys.
         let indices = node.fs()?.kernel().map(|kernel| kernel.ptys.indices()).unwrap_or_default();
-        entries.extend(indices.iter().map(|index| (index.to_string(), Place::Pty(*index), u64::from(*index) + 3)));
+        entries.extend(
+            indices.iter().map(|index| (index.to_string(), Place::Pty(*index), u64::from(*index) + 3)),
+        );
         let from = *self.position.lock();
         let mut next = from;
         for (name, place, position) in entries.iter().filter(|(.., position)| *position >= from) {

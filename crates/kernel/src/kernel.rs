@@ -17,8 +17,8 @@ use crate::resource::{Limits, Usage};
 use crate::signal::Handlers;
 use crate::stats::Stats;
 use crate::syscall::trace::Trace;
-use crate::tty::Ptys;
 use crate::task::{CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork};
+use crate::tty::Ptys;
 use crate::users::UserCounts;
 
 /// `uname -r`: the Linux that programs find themselves on.

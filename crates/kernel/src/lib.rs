@@ -19,5 +19,5 @@ pub mod stats;
 pub mod syscall;
 pub mod task;
 pub mod time;
-pub mod users;
 pub mod tty;
+pub mod users;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use abi::{Errno, FlowAction, FlushQueue, Ioctl, OpenFlags, Signal, Termio, Termios, Termios2, UserAddr, Winsize};
+use abi::{
+    Errno, FlowAction, FlushQueue, Ioctl, OpenFlags, Signal, Termio, Termios, Termios2, UserAddr, Winsize,
+};
 use sync::SysResult;
 use vfs::FileDescription;
 
@@ -148,12 +150,7 @@ fn open_peer(terminal: &Arc<Terminal>, task: &CurrentTask, flags: u64) -> SysRes
 }
 
 /// What both ends know.
-fn common(
-    terminal: &Arc<Terminal>,
-    task: &CurrentTask,
-    request: Ioctl,
-    at: UserAddr,
-) -> SysResult<usize> {
+fn common(terminal: &Arc<Terminal>, task: &CurrentTask, request: Ioctl, at: UserAddr) -> SysResult<usize> {
     match request {
         Ioctl::TCGETS => {
             let Termios2 { iflag, oflag, cflag, lflag, line, cc, .. } = terminal.termios();

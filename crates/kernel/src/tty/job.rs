@@ -57,7 +57,12 @@ pub(super) fn take_by_open(terminal: &Arc<Terminal>, task: &CurrentTask) {
 }
 
 /// `TIOCSCTTY`.
-pub(super) fn take(terminal: &Arc<Terminal>, task: &CurrentTask, force: bool, readable: bool) -> SysResult<()> {
+pub(super) fn take(
+    terminal: &Arc<Terminal>,
+    task: &CurrentTask,
+    force: bool,
+    readable: bool,
+) -> SysResult<()> {
     let (session, own_group) = (session_of(task), task.pid());
     let current = task.group().terminal.lock().clone();
     let is_ours = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, terminal));
@@ -105,7 +110,12 @@ fn forget(kernel: &Arc<Kernel>, terminal: &Terminal, session: i32) {
 
 /// The terminal leaves its session: its leader gets SIGHUP and SIGCONT; with `foreground` (the leader exits) that
 /// group does, too.
-pub(super) fn leave_session(kernel: &Arc<Kernel>, terminal: &Terminal, session: i32, foreground: Option<i32>) {
+pub(super) fn leave_session(
+    kernel: &Arc<Kernel>,
+    terminal: &Terminal,
+    session: i32,
+    foreground: Option<i32>,
+) {
     {
         let mut state = terminal.state.lock();
         if state.session == session {
@@ -172,4 +182,3 @@ pub(super) fn set_foreground(terminal: &Arc<Terminal>, task: &CurrentTask, pgid:
     terminal.state.lock().foreground = pgid;
     Ok(())
 }
-

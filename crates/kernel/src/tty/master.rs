@@ -44,7 +44,12 @@ impl FileOps for Master {
         if put == 0 && !chunk.bytes.is_empty() { Err(Errno::EFAULT.into()) } else { Ok(put) }
     }
 
-    fn write(&self, file: &FileDescription, caller: &dyn Caller, from: &mut dyn UserRead) -> SysResult<usize> {
+    fn write(
+        &self,
+        file: &FileDescription,
+        caller: &dyn Caller,
+        from: &mut dyn UserRead,
+    ) -> SysResult<usize> {
         let task = current(caller)?;
         let mut done = 0;
         let mut buffer = vec![0; from.left().min(CHUNK)];
@@ -56,10 +61,11 @@ impl FileOps for Master {
             }
             let mut bytes = buffer.get(..taken).unwrap_or(&[]);
             while !bytes.is_empty() {
-                let accept = |_: &CurrentTask| match self.terminal.change(|pair, fx| pair.write_master(bytes, fx)) {
-                    0 => None,
-                    count => Some(count),
-                };
+                let accept =
+                    |_: &CurrentTask| match self.terminal.change(|pair, fx| pair.write_master(bytes, fx)) {
+                        0 => None,
+                        count => Some(count),
+                    };
                 let accepted = match accept(task) {
                     Some(count) => Ok(count),
                     None if file.is_nonblocking() => Err(SysError::Errno(Errno::EAGAIN)),

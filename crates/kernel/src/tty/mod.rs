@@ -25,8 +25,8 @@ use crate::kernel::Kernel;
 
 pub(crate) use job::leader_exits;
 pub use master::Master;
-pub use open::{PTS_MAJOR, TTY_GROUP, TerminalDevices};
 pub(crate) use open::use_as_console;
+pub use open::{PTS_MAJOR, TTY_GROUP, TerminalDevices};
 pub use slave::Slave;
 
 /// Ptys at once, at most (`/proc/sys/kernel/pty/max`).

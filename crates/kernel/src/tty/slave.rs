@@ -114,7 +114,12 @@ impl FileOps for Slave {
         }
     }
 
-    fn write(&self, file: &FileDescription, caller: &dyn Caller, from: &mut dyn UserRead) -> SysResult<usize> {
+    fn write(
+        &self,
+        file: &FileDescription,
+        caller: &dyn Caller,
+        from: &mut dyn UserRead,
+    ) -> SysResult<usize> {
         let task = current(caller)?;
         if self.is_hung_up() {
             return Err(Errno::EIO.into());
@@ -152,7 +157,8 @@ impl FileOps for Slave {
                     false => {
                         let room = |_: &CurrentTask| {
                             let state = self.terminal.state.lock();
-                            (state.pair.line().is_writable() || state.pair.is_hung_up(self.opened)).then_some(())
+                            (state.pair.line().is_writable() || state.pair.is_hung_up(self.opened))
+                                .then_some(())
                         };
                         task.wait(&[&self.terminal.writers], None, room).map_err(SysError::from)
                     }
