@@ -4,6 +4,7 @@
 //! over it, `root.rs` composes what guests see of the host, `program.rs` what they start with; `check.rs` probes
 //! the host.
 
+mod check;
 mod console;
 mod options;
 mod program;
@@ -20,6 +21,7 @@ fn main() {
     init_log();
     let status = match options.command {
         Command::Run(run) => run::run(&run),
+        Command::Check => check::check(),
     };
     let code = status.unwrap_or_else(|error| {
         eprintln!("umlaut: {error:#}");

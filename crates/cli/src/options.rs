@@ -22,6 +22,8 @@ pub(crate) struct Options {
 pub(crate) enum Command {
     /// Run a program
     Run(Box<RunOptions>),
+    /// Probe the host: what it offers, and which platform `--platform auto` takes
+    Check,
 }
 
 /// How guest code is run.
@@ -115,6 +117,3 @@ pub(crate) struct RunOptions {
     #[arg(long, help_heading = "Watching")]
     pub stats: bool,
 }
-
-#[derive(Debug, Args)]
-pub(crate) struct CheckOptions {}
