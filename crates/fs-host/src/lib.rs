@@ -42,6 +42,7 @@ mod dir;
 mod error;
 mod file;
 mod fs;
+mod locks;
 mod moves;
 mod node;
 mod ops;

@@ -13,6 +13,7 @@ use vfs::{Attributes, Inode};
 
 use crate::descriptors::DirFd;
 use crate::error::{moved, stale};
+use crate::locks::HostLocks;
 use crate::record::Record;
 use crate::side::Side;
 use crate::stat::{FileId, HostStat};
@@ -51,6 +52,8 @@ struct State {
     sweep_at: usize,
     /// Held for a file that never had a name (`O_TMPFILE`).
     pinned: Option<Arc<OwnedFd>>,
+    /// The file's locks on the host, while guests hold some.
+    locks: Weak<HostLocks>,
     /// The record, as it was when the file had last changed then.
     record: Option<((i64, u32), Option<Record>)>,
     /// Counts changes of the record, so that one read before a change is not kept after it.
@@ -195,6 +198,20 @@ impl HostNode {
 
     pub(crate) fn has_set_id(&self) -> bool {
         self.set_id.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn lock_file(&self) -> Option<Arc<HostLocks>> {
+        self.state.lock().locks.upgrade()
+    }
+
+    /// Notes the file that holds the locks, unless there is one.
+    pub(crate) fn set_lock_file(&self, file: Arc<HostLocks>) -> Arc<HostLocks> {
+        let mut state = self.state.lock();
+        if let Some(known) = state.locks.upgrade() {
+            return known;
+        }
+        state.locks = Arc::downgrade(&file);
+        file
     }
 
     /// Notes an open file of this inode.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use abi::{Errno, FileMode, FileType, OpenFlags};
 use rustix::fs::OFlags;
 use sync::SysResult;
+use vfs::locks::OutsideLocks;
 use vfs::{
     AttributeChange, Attributes, Caller, FileOps, Inode, InodeOps, NewNode, OpenHow, RenameMode, XattrMode,
 };
@@ -203,6 +204,10 @@ impl InodeOps for HostNode {
         mode: RenameMode,
     ) -> SysResult<()> {
         self.move_name(this, name, to_dir, to_name, mode)
+    }
+
+    fn outside_locks(&self, this: &Arc<Inode>) -> Option<Arc<dyn OutsideLocks>> {
+        self.host_locks(this)
     }
 
     fn get_xattr(&self, this: &Arc<Inode>, name: &[u8]) -> SysResult<Vec<u8>> {

@@ -473,3 +473,110 @@ fn a_single_file_can_be_served() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).expect("mkfifo");
     assert!(HostFs::open(&fifo, options(Records::Attributes)).is_err());
 }
+
+/// What the host's own processes do, by other open files.
+mod on_the_host {
+    use std::fs::File;
+    use std::path::Path;
+
+    use host::lock::{RecordLock, set_record};
+
+    pub(crate) fn open(path: &Path) -> File {
+        File::options().read(true).write(true).open(path).expect("open")
+    }
+
+    pub(crate) fn takes(file: &File, kind: RecordLock, start: i64, len: i64) -> bool {
+        set_record(file, kind, start, len).is_ok()
+    }
+}
+
+#[test]
+fn record_locks_are_taken_on_the_host_too() {
+    use host::lock::RecordLock;
+    use vfs::locks::{LockKind, LockOwner, LockRange, LockWait, get_record, set_record};
+    let dir = tempfile::tempdir().expect("a directory");
+    let host = serve(dir.path());
+    let inode = create(&host.root(), "file", NewNodeKind::File, 0o644).expect("created");
+    let guest = open_at(&inode);
+    let native = on_the_host::open(&dir.path().join("file"));
+    let range = |start, len| LockRange::new(0, start, len).expect("a range");
+    let owner = |id| LockOwner::Process { id, pid: 1 };
+    let set = |id, kind, start, len| {
+        errno(set_record(&guest, owner(id), kind, range(start, len), LockWait::No, &TestCaller::root()))
+    };
+    let free = |kind, start, len| {
+        let taken = on_the_host::takes(&native, kind, start, len);
+        taken && on_the_host::takes(&native, RecordLock::None, start, len)
+    };
+    assert_eq!(set(1, Some(LockKind::Exclusive), 0, 10), None);
+    assert_eq!(set(1, Some(LockKind::Shared), 20, 10), None);
+    assert_eq!(set(2, Some(LockKind::Shared), 25, 10), None);
+    assert!(!free(RecordLock::Shared, 5, 1) && free(RecordLock::Exclusive, 10, 10));
+    assert!(free(RecordLock::Shared, 20, 15) && !free(RecordLock::Exclusive, 34, 1));
+    // One guest's unlock leaves what another holds.
+    assert_eq!(set(1, None, 0, 0), None);
+    assert!(free(RecordLock::Exclusive, 0, 25) && !free(RecordLock::Exclusive, 25, 1));
+    assert!(on_the_host::takes(&native, RecordLock::Exclusive, 50, 5));
+    assert_eq!(set(2, Some(LockKind::Shared), 54, 1), Some(Errno::EAGAIN));
+    let found =
+        get_record(&guest, owner(2), LockKind::Shared, range(40, 0), abi::Flock::default()).expect("asked");
+    assert_eq!((found.lock_type, found.start, found.len, found.pid), (abi::LockType::WRLCK, 50, 5, -1));
+    // A guest that waits gets it when the host lets go.
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let deadlocks = vfs::locks::Deadlocks::default();
+            set_record(
+                &guest,
+                owner(3),
+                Some(LockKind::Exclusive),
+                range(50, 1),
+                LockWait::Yes(&deadlocks),
+                &TestCaller::root(),
+            )
+        });
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(on_the_host::takes(&native, RecordLock::None, 50, 5));
+        assert_eq!(waiter.join().expect("no panic"), Ok(()));
+    });
+    assert!(!free(RecordLock::Shared, 50, 1));
+}
+
+#[test]
+fn flocks_are_taken_on_the_host_too() {
+    use abi::FlockOp;
+    use rustix::fs::{FlockOperation, flock};
+    let dir = tempfile::tempdir().expect("a directory");
+    let host = serve(dir.path());
+    let inode = create(&host.root(), "file", NewNodeKind::File, 0o644).expect("created");
+    let (one, two) = (open_at(&inode), open_at(&inode));
+    let native = on_the_host::open(&dir.path().join("file"));
+    let guest = |file: &vfs::FileDescription, op| {
+        errno(vfs::locks::flock(file, op | FlockOp::NB, &TestCaller::root()))
+    };
+    assert_eq!((guest(&one, FlockOp::SH), guest(&two, FlockOp::SH)), (None, None));
+    assert!(flock(&native, FlockOperation::NonBlockingLockExclusive).is_err());
+    assert_eq!(guest(&one, FlockOp::UN), None);
+    assert!(
+        flock(&native, FlockOperation::NonBlockingLockExclusive).is_err(),
+        "the other guest's is still there"
+    );
+    drop(two);
+    assert!(flock(&native, FlockOperation::NonBlockingLockExclusive).is_ok());
+    assert_eq!(guest(&one, FlockOp::SH), Some(Errno::EWOULDBLOCK));
+    assert!(flock(&native, FlockOperation::Unlock).is_ok());
+    assert_eq!(guest(&one, FlockOp::EX), None);
+    assert!(flock(&native, FlockOperation::NonBlockingLockShared).is_err());
+    drop(one);
+    assert!(flock(&native, FlockOperation::NonBlockingLockShared).is_ok());
+}
+
+/// An open file that knows its inode, as those opened by path do.
+fn open_at(inode: &Arc<Inode>) -> Arc<vfs::FileDescription> {
+    let mounts = vfs::MountTable::new(&inode.fs, "host", vfs::MountFlags::empty());
+    let root = mounts.root().expect("a root");
+    let caller = TestCaller::root();
+    let files = vfs::FdTable::new();
+    let context = vfs::FsContext::new(&mounts, root.clone(), root, 0, &files, &caller, &vfs::NoSpecialFiles);
+    let request = vfs::ops::OpenRequest::open(OpenFlags::RDWR, 0).expect("a request");
+    vfs::ops::open(&context, abi::AT_FDCWD, b"/file", &request).expect("opened")
+}

@@ -5,6 +5,7 @@
 //! (kicks and dispositions). Neighbours: above it `ptrace`, `kernel`, the file systems and `cli`; below it
 //! `libc` only.
 
+pub mod lock;
 pub mod process;
 pub mod signal;
 pub mod vm;

@@ -244,6 +244,12 @@ pub trait InodeOps: Any + Send + Sync {
         Err(Errno::EOPNOTSUPP.into())
     }
 
+    /// Where locks on this file are to be taken too, because others than the guests use it. Called with no lock held;
+    /// `None`: nowhere.
+    fn outside_locks(&self, this: &Arc<Inode>) -> Option<Arc<dyn crate::locks::OutsideLocks>> {
+        None
+    }
+
     /// Whether `open` of this inode is the file system's even where its type is a FIFO, socket or device.
     fn opens_itself(&self) -> bool {
         false

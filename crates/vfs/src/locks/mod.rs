@@ -7,16 +7,21 @@
 //! Neighbours: `FileDescription` releases its own locks when it goes and those of a process when it closes.
 
 mod deadlock;
+mod outside;
 mod range;
 mod records;
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use abi::{Errno, Flock, FlockOp, LockType, Whence};
 use sync::order::FileLocks as FileLocksLevel;
-use sync::{Mutex, SysResult, WaitQueue};
+use sync::{Mutex, SysError, SysResult, WaitEnd, WaitQueue};
 
 use crate::{Caller, FileDescription, Inode, Seek};
 
 pub use deadlock::Deadlocks;
+pub use outside::OutsideLocks;
 pub use range::LockRange;
 use records::{Owner, Record, Records};
 
@@ -71,10 +76,63 @@ pub struct FileLocks {
 struct State {
     records: Records,
     flocks: Vec<(u64, LockKind)>,
+    /// The same locks as others than the guests see them, while there are any.
+    outside: Option<Arc<dyn OutsideLocks>>,
 }
+
+impl State {
+    /// Where to take a lock outside too.
+    fn outside(&mut self, given: Option<&Outside>) -> Option<Outside> {
+        self.outside.clone().or_else(|| given.cloned())
+    }
+
+    /// Makes what is held outside on `range` what the guests hold on it together, which can only be less than before.
+    fn settle_records(&mut self, range: LockRange) {
+        let Some(outside) = self.outside.clone() else { return };
+        for (piece, kind) in self.records.together(range) {
+            // A weaker lock cannot conflict; should the host fail, it goes when the file's last lock does.
+            let _ = outside.set_record(piece, kind);
+        }
+        self.let_go();
+    }
+
+    fn settle_flocks(&mut self) {
+        let Some(outside) = self.outside.clone() else { return };
+        // As above.
+        let _ = outside.set_flock(self.flock_of_all());
+        self.let_go();
+    }
+
+    /// What the flocks are together.
+    fn flock_of_all(&self) -> Option<LockKind> {
+        let exclusive = self.flocks.iter().any(|(_, kind)| *kind == LockKind::Exclusive);
+        let kind = if exclusive { LockKind::Exclusive } else { LockKind::Shared };
+        (!self.flocks.is_empty()).then_some(kind)
+    }
+
+    fn let_go(&mut self) {
+        if self.records.is_empty() && self.flocks.is_empty() {
+            self.outside = None;
+        }
+    }
+}
+
+type Outside = Arc<dyn OutsideLocks>;
+
+/// How long a wait for somebody outside lasts before it looks again: nobody tells when a lock goes there.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The most record locks on one file, so that a guest cannot fill the kernel's memory with them.
 const RECORDS_MAX: usize = 65536;
+
+/// Why a lock was not taken.
+enum Refused {
+    /// A guest's lock stands in the way.
+    By(Owner),
+    /// The lock of somebody outside does.
+    Outside,
+    Failed(SysError),
+}
 
 impl FileLocks {
     /// The last reference to an open file went.
@@ -82,8 +140,11 @@ impl FileLocks {
         let mut state = self.state.lock();
         let before = state.flocks.len();
         state.flocks.retain(|(holder, _)| *holder != owner);
-        let gone = state.flocks.len() < before;
-        let gone = state.records.remove_owner(Owner::Description(owner)) || gone;
+        let mut gone = state.flocks.len() < before;
+        if gone {
+            state.settle_flocks();
+        }
+        gone |= remove_records(&mut state, Owner::Description(owner));
         drop(state);
         if gone {
             self.released.wake(0);
@@ -92,48 +153,68 @@ impl FileLocks {
 
     /// A descriptor of the file was closed by a process.
     pub(crate) fn owner_closed(&self, owner: u64) {
-        let gone = self.state.lock().records.remove_owner(Owner::Process(owner));
+        let gone = remove_records(&mut self.state.lock(), Owner::Process(owner));
         if gone {
             self.released.wake(0);
         }
     }
 
-    /// Takes (or with `None` gives back) what `want` says, or gives the owner that stands in the way.
-    fn try_record(&self, want: Record, kind: Option<LockKind>) -> Result<SysResult<()>, Owner> {
+    /// Takes (or with `None` gives back) what `want` says.
+    fn try_record(
+        &self,
+        want: Record,
+        kind: Option<LockKind>,
+        outside: Option<&Outside>,
+    ) -> Result<(), Refused> {
         let mut state = self.state.lock();
         if kind.is_some()
             && let Some(other) = state.records.conflict(&want)
         {
-            return Err(other.owner);
+            return Err(Refused::By(other.owner));
         }
         if state.records.len() >= RECORDS_MAX {
-            return Ok(Err(Errno::ENOLCK.into()));
+            return Err(Refused::Failed(Errno::ENOLCK.into()));
+        }
+        if kind.is_some()
+            && let Some(outside) = state.outside(outside)
+        {
+            if !outside.set_record(want.range, kind).map_err(Refused::Failed)? {
+                return Err(Refused::Outside);
+            }
+            state.outside = Some(outside);
         }
         let weaker = state.records.set(want, kind.is_none());
+        if kind.is_none() {
+            state.settle_records(want.range);
+        }
         drop(state);
         if weaker {
             self.released.wake(0);
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
-    /// Takes or gives back the flock of `owner`; `false` if another's stands in the way. A lock of another kind
-    /// that `owner` holds is gone first, in any case: changing a flock is not atomic on Linux.
-    fn try_flock(&self, owner: u64, kind: Option<LockKind>) -> bool {
+    /// Takes or gives back the flock of `owner`. A lock of another kind that `owner` holds is gone first, in any case:
+    /// changing a flock is not atomic on Linux.
+    fn try_flock(
+        &self,
+        owner: u64,
+        kind: Option<LockKind>,
+        outside: Option<&Outside>,
+    ) -> Result<(), Refused> {
         let mut state = self.state.lock();
         let held = state.flocks.iter().find(|(holder, _)| *holder == owner).map(|(_, held)| *held);
         if held == kind {
-            return true;
+            return Ok(());
         }
         state.flocks.retain(|(holder, _)| *holder != owner);
         let taken = match kind {
-            Some(kind) if state.flocks.iter().any(|(_, other)| kind.conflicts(*other)) => false,
-            Some(kind) => {
-                state.flocks.push((owner, kind));
-                true
-            }
-            None => true,
+            None => Ok(()),
+            Some(kind) => take_flock(&mut state, owner, kind, outside),
         };
+        if kind.is_none() || taken.is_err() {
+            state.settle_flocks();
+        }
         drop(state);
         if held.is_some() {
             self.released.wake(0);
@@ -142,8 +223,53 @@ impl FileLocks {
     }
 }
 
-fn inode_of(file: &FileDescription) -> SysResult<&Inode> {
-    file.inode.as_deref().ok_or(Errno::EBADF.into())
+fn take_flock(
+    state: &mut State,
+    owner: u64,
+    kind: LockKind,
+    outside: Option<&Outside>,
+) -> Result<(), Refused> {
+    if let Some((other, _)) = state.flocks.iter().find(|(_, other)| kind.conflicts(*other)) {
+        return Err(Refused::By(Owner::Description(*other)));
+    }
+    if let Some(outside) = state.outside(outside) {
+        if !outside.set_flock(Some(kind)).map_err(Refused::Failed)? {
+            return Err(Refused::Outside);
+        }
+        state.outside = Some(outside);
+    }
+    state.flocks.push((owner, kind));
+    Ok(())
+}
+
+/// Takes all record locks of an owner away; whether there were any.
+fn remove_records(state: &mut State, owner: Owner) -> bool {
+    let extent = state.records.extent(owner).filter(|_| state.outside.is_some());
+    let gone = state.records.remove_owner(owner);
+    if let Some(extent) = extent {
+        state.settle_records(extent);
+    }
+    gone
+}
+
+fn inode_of(file: &FileDescription) -> SysResult<&Arc<Inode>> {
+    file.inode.as_ref().ok_or(Errno::EBADF.into())
+}
+
+/// Waits until `check` does not say `None`; with locks outside it looks now and then.
+fn wait_for_lock<T>(
+    locks: &FileLocks,
+    outside: Option<&Outside>,
+    caller: &dyn Caller,
+    mut check: impl FnMut() -> Option<T>,
+) -> SysResult<T> {
+    loop {
+        let look_again = outside.map(|_| Instant::now() + LOOK_AGAIN);
+        match caller.waiter().wait(&[&locks.released], look_again, &mut check) {
+            Err(WaitEnd::TimedOut) => {}
+            other => return Ok(other?),
+        }
+    }
 }
 
 /// `flock`. `EWOULDBLOCK` with LOCK_NB; else waits, until a signal comes.
@@ -154,16 +280,22 @@ pub fn flock(file: &FileDescription, op: FlockOp, caller: &dyn Caller) -> SysRes
         FlockOp::UN => None,
         _ => return Err(Errno::EINVAL.into()),
     };
-    let locks = inode_of(file)?.attached.locks();
+    let inode = inode_of(file)?;
+    let locks = inode.attached.locks();
     let owner = file.lock_owner();
-    if locks.try_flock(owner, kind) {
-        return Ok(());
+    let outside = inode.ops.outside_locks(inode);
+    let outside = outside.as_ref();
+    match locks.try_flock(owner, kind, outside) {
+        Ok(()) => return Ok(()),
+        Err(Refused::Failed(error)) => return Err(error),
+        Err(_) if op.contains(FlockOp::NB) => return Err(Errno::EWOULDBLOCK.into()),
+        Err(_) => {}
     }
-    if op.contains(FlockOp::NB) {
-        return Err(Errno::EWOULDBLOCK.into());
-    }
-    let check = || locks.try_flock(owner, kind).then_some(());
-    Ok(caller.waiter().wait(&[&locks.released], None, check)?)
+    wait_for_lock(locks, outside, caller, || match locks.try_flock(owner, kind, outside) {
+        Ok(()) => Some(Ok(())),
+        Err(Refused::Failed(error)) => Some(Err(error)),
+        Err(_) => None,
+    })?
 }
 
 /// Whether `F_SETLK` waits, and what it needs for that.
@@ -193,18 +325,24 @@ pub fn set_record(
     if !allowed {
         return Err(Errno::EBADF.into());
     }
-    let locks = inode_of(file)?.attached.locks();
+    let inode = inode_of(file)?;
+    let locks = inode.attached.locks();
+    let outside = inode.ops.outside_locks(inode);
+    let outside = outside.as_ref();
     let want = record(file, owner, kind.unwrap_or(LockKind::Shared), range);
     let LockWait::Yes(deadlocks) = wait else {
-        return locks.try_record(want, kind).unwrap_or(Err(Errno::EAGAIN.into()));
+        return locks.try_record(want, kind, outside).map_err(|refused| match refused {
+            Refused::Failed(error) => error,
+            _ => Errno::EAGAIN.into(),
+        });
     };
     let mut blocked = deadlocks.waiting(want.owner);
-    let check = || match locks.try_record(want, kind) {
-        Ok(done) => Some(done),
-        Err(holder) if blocked.waits_for(holder) => None,
-        Err(_) => Some(Err(Errno::EDEADLK.into())),
-    };
-    caller.waiter().wait(&[&locks.released], None, check)?
+    wait_for_lock(locks, outside, caller, || match locks.try_record(want, kind, outside) {
+        Ok(()) => Some(Ok(())),
+        Err(Refused::Failed(error)) => Some(Err(error)),
+        Err(Refused::By(holder)) if !blocked.waits_for(holder) => Some(Err(Errno::EDEADLK.into())),
+        Err(_) => None,
+    })?
 }
 
 fn record(file: &FileDescription, owner: LockOwner, kind: LockKind, range: LockRange) -> Record {
@@ -225,8 +363,14 @@ pub fn get_record(
     given: Flock,
 ) -> SysResult<Flock> {
     let want = record(file, owner, kind, range);
-    let locks = inode_of(file)?.attached.existing_locks();
+    let inode = inode_of(file)?;
+    let locks = inode.attached.existing_locks();
     let other = locks.and_then(|locks| locks.state.lock().records.conflict(&want).copied());
+    let other = other.or_else(|| {
+        let (range, kind) = inode.ops.outside_locks(inode)?.record_conflict(range, kind)?;
+        // Who it is on the host is not the guests' business: as for a lock of an open file.
+        Some(Record { owner: Owner::Description(0), pid: -1, kind, range })
+    });
     let Some(other) = other else { return Ok(Flock { lock_type: LockType::UNLCK, ..given }) };
     Ok(Flock {
         lock_type: other.kind.lock_type(),

@@ -24,6 +24,10 @@ pub(super) struct Records {
 }
 
 impl Records {
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
@@ -70,6 +74,39 @@ impl Records {
         let before = self.list.len();
         self.list.retain(|record| record.owner != owner);
         self.list.len() < before
+    }
+
+    /// The pieces of `range` with what all owners together hold on each.
+    pub(super) fn together(&self, range: LockRange) -> Vec<(LockRange, Option<LockKind>)> {
+        // Where a lock begins, and where one has ended; behind the largest offset nothing is.
+        let mut edges: Vec<(i64, LockKind, bool)> = Vec::new();
+        for record in self.list.iter().filter(|record| record.range.overlaps(range)) {
+            edges.push((record.range.start().max(range.start()), record.kind, true));
+            edges.extend(record.range.end().checked_add(1).map(|behind| (behind, record.kind, false)));
+        }
+        edges.sort_by_key(|(at, ..)| *at);
+        let mut pieces: Vec<(LockRange, Option<LockKind>)> = Vec::new();
+        let (mut from, mut shared, mut exclusive) = (range.start(), 0usize, 0usize);
+        let kind_of = |shared: usize, exclusive: usize| match (shared, exclusive) {
+            (0, 0) => None,
+            (_, 0) => Some(LockKind::Shared),
+            _ => Some(LockKind::Exclusive),
+        };
+        for (at, kind, begins) in edges {
+            let piece = at.checked_sub(1).and_then(|last| LockRange::between(from, last.min(range.end())));
+            pieces.extend(piece.map(|piece| (piece, kind_of(shared, exclusive))));
+            from = from.max(at);
+            let count = if kind == LockKind::Shared { &mut shared } else { &mut exclusive };
+            *count = if begins { count.saturating_add(1) } else { count.saturating_sub(1) };
+        }
+        pieces.extend(LockRange::between(from, range.end()).map(|piece| (piece, kind_of(shared, exclusive))));
+        pieces
+    }
+
+    /// From the first to the last byte on which the owner holds something.
+    pub(super) fn extent(&self, owner: Owner) -> Option<LockRange> {
+        let own = || self.list.iter().filter(|record| record.owner == owner).map(|record| record.range);
+        LockRange::between(own().map(LockRange::start).min()?, own().map(LockRange::end).max()?)
     }
 
     #[cfg(test)]

@@ -79,6 +79,19 @@ proptest! {
                 prop_assert!(weaker || !lost);
                 model[owner as usize][bytes].fill(kind);
             }
+            let mut next = 0;
+            for (piece, kind) in records.together(LockRange::new(0, 0, 0).unwrap()) {
+                prop_assert_eq!(piece.start(), next, "the pieces cover all");
+                next = piece.end().saturating_add(1);
+                for at in piece.start()..=piece.end().min(BYTES) {
+                    let held = model.iter().filter_map(|owner| owner[at as usize]);
+                    let most = held.fold(None, |most, kind| {
+                        if most == Some(LockKind::Exclusive) { most } else { Some(kind) }
+                    });
+                    prop_assert_eq!(kind, most);
+                }
+            }
+            prop_assert_eq!(next, i64::MAX);
             for owner in 0..OWNERS {
                 let held = records.of_owner(Owner::Process(owner));
                 let mut bytes = [None; BYTES as usize + 1];
