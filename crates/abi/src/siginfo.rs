@@ -99,6 +99,11 @@ impl Siginfo {
         }
     }
 
+    /// A word of the union; 0 beyond the fourth.
+    pub const fn word_at(&self, index: usize) -> u64 {
+        if index < 4 { self.word(index) } else { 0 }
+    }
+
     /// `si_pid`, of kill, queue and child.
     pub const fn pid(&self) -> i32 {
         low(self.word(0)).cast_signed()

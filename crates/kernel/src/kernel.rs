@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use abi::{Errno, OpenFlags, PAGE_SIZE, RtSigframe, SiCode, SigSet, Siginfo, Signal};
 use platform::{Platform, PlatformError};
-use sync::{Mutex, SysError, SysResult, WaitQueue, Waiter, order};
+use sync::{Mutex, SleepLock, SysError, SysResult, WaitQueue, Waiter, order};
 use vfs::{Cred, FdTable, FileDescription, MountTable, SpecialFiles};
 
 use crate::exec::ExecArguments;
@@ -70,6 +70,8 @@ pub struct Kernel {
     pub anon: AnonFiles,
     /// What each user holds.
     pub users: Arc<UserCounts>,
+    /// Held while an epoll is put into another.
+    pub(crate) epoll_nesting: SleepLock,
     pub booted: Instant,
     pub hostname: Mutex<order::Leaf, Vec<u8>>,
     boot_id: String,
@@ -130,6 +132,7 @@ impl Kernel {
             trace,
             anon: AnonFiles::default(),
             users: Arc::default(),
+            epoll_nesting: SleepLock::new(),
             booted: Instant::now(),
             hostname: Mutex::new(hostname),
             boot_id: random_uuid(),

@@ -3,6 +3,7 @@
 //! A wait is: register on the wait queues, check, sleep; woken by the event, a deadline (absolute from entry),
 //! an interrupt (signal, kill, freeze). No shared memory that a guest can reach is part of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::Thread;
@@ -191,41 +192,45 @@ impl Drop for Registered<'_> {
     }
 }
 
-/// Names a registration on a [`WaitQueue`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Names a registration on a [`WaitQueue`]; no two are alike, whatever their queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WaitToken(u64);
-
-type Entry = (WaitToken, Arc<dyn Wake>);
 
 /// Those who wait for something to change. Change first, then wake.
 #[derive(Default)]
 pub struct WaitQueue {
-    entries: Mutex<WaitQueueEntries, Vec<Entry>>,
+    /// In the order in which they came.
+    entries: Mutex<WaitQueueEntries, BTreeMap<WaitToken, Arc<dyn Wake>>>,
     /// Length of `entries`, so that waking nobody is one load.
     count: AtomicUsize,
-    next: AtomicU64,
 }
 
 impl WaitQueue {
     pub const fn new() -> WaitQueue {
-        WaitQueue { entries: Mutex::new(Vec::new()), count: AtomicUsize::new(0), next: AtomicU64::new(0) }
+        WaitQueue { entries: Mutex::new(BTreeMap::new()), count: AtomicUsize::new(0) }
     }
 
     /// Adds somebody to be told of every change from now on.
     pub fn register(&self, who: Arc<dyn Wake>) -> WaitToken {
-        let token = WaitToken(self.next.fetch_add(1, Ordering::Relaxed));
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let token = WaitToken(NEXT.fetch_add(1, Ordering::Relaxed));
         let mut entries = self.entries.lock();
-        entries.push((token, who));
+        entries.insert(token, who);
         // SeqCst with the load in `wake`: either that wake sees us, or our later check sees its change.
         self.count.store(entries.len(), Ordering::SeqCst);
         token
     }
 
-    /// Removes it again. Unknown tokens are ignored.
+    /// Removes it again. Tokens of other queues and unknown ones are ignored.
     pub fn unregister(&self, token: WaitToken) {
-        let mut entries = self.entries.lock();
-        entries.retain(|(other, _)| *other != token);
-        self.count.store(entries.len(), Ordering::SeqCst);
+        let gone = {
+            let mut entries = self.entries.lock();
+            let gone = entries.remove(&token);
+            self.count.store(entries.len(), Ordering::SeqCst);
+            gone
+        };
+        // Without the lock: its end may do anything.
+        drop(gone);
     }
 
     /// Tells all of them.
@@ -234,8 +239,7 @@ impl WaitQueue {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let all: SmallVec<[Arc<dyn Wake>; 4]> =
-            self.entries.lock().iter().map(|(_, who)| who.clone()).collect();
+        let all: SmallVec<[Arc<dyn Wake>; 4]> = self.entries.lock().values().cloned().collect();
         for who in all {
             who.wake(events);
         }

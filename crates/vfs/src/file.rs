@@ -196,6 +196,8 @@ pub struct FileDescription {
     flags: AtomicU32,
     /// Who gets its events.
     pub state: crate::description_state::DescriptionState,
+    /// The epolls that watch it.
+    pub watchers: crate::Watchers,
     /// Held while it is open for writing.
     write_access: Option<OpenForWriting>,
 }
@@ -224,8 +226,11 @@ impl Drop for OpenForWriting {
 }
 
 impl Drop for FileDescription {
-    /// The last reference is gone (Linux: `release`): its flocks and OFD locks go.
+    /// The last reference is gone (Linux: `release`): its flocks and OFD locks go, and nobody watches it any more.
     fn drop(&mut self) {
+        for watcher in self.watchers.take() {
+            watcher.file_closed(self);
+        }
         if let Some(locks) = self.inode.as_ref().and_then(|inode| inode.attached.existing_locks()) {
             locks.description_closed(self.lock_owner());
         }
@@ -241,6 +246,7 @@ impl FileDescription {
             path,
             flags: AtomicU32::new(flags.bits()),
             state: Default::default(),
+            watchers: Default::default(),
             write_access: None,
         })
     }
@@ -260,6 +266,7 @@ impl FileDescription {
             path: Some(path),
             flags: AtomicU32::new(flags.bits()),
             state,
+            watchers: Default::default(),
             write_access,
         })
     }

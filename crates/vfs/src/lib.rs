@@ -39,6 +39,7 @@ pub mod test_caller;
 #[cfg(test)]
 #[path = "tests/support.rs"]
 mod test_support;
+mod watchers;
 
 pub use anonymous::anonymous_dev;
 pub use caller::{Caller, SliceSink, SliceSource, UserRead, UserWrite};
@@ -62,3 +63,4 @@ pub use namei::{Last, Lookup, Parent};
 pub use path::{MagicTarget, Path, d_path, getcwd};
 pub use permission::{MAY_EXEC, MAY_READ, MAY_WRITE, generic_permission, inode_permission, is_owner};
 pub use ready::Ready;
+pub use watchers::{Watcher, Watchers};

@@ -2,6 +2,8 @@
 
 pub mod anon;
 pub mod devices;
+pub mod epoll;
+pub mod eventfd;
 pub mod fcntl;
 pub mod host_file;
 pub mod ioctl;
@@ -9,7 +11,9 @@ mod mem_devices;
 pub mod names;
 pub mod open;
 pub mod pipe;
+pub mod poll;
 pub mod rw;
+pub mod select;
 pub mod special;
 pub mod stat;
 pub mod xattr;

@@ -63,6 +63,11 @@ impl CurrentTask {
             .or_else(|| state.pending.take(among))
     }
 
+    /// Puts a signal back that could not be given to the guest.
+    pub(crate) fn put_signal_back(&self, info: Siginfo) {
+        self.task.pending.lock().put_back(info);
+    }
+
     /// Whether a signal waits that is not blocked.
     pub(crate) fn has_signal(&self) -> bool {
         let state = self.group().signals.lock();

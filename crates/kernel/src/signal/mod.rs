@@ -8,7 +8,9 @@ mod deliver;
 mod frame;
 mod pending;
 pub mod send;
+pub mod signalfd;
 pub mod syscalls;
+mod wait_mask;
 
 use std::sync::Arc;
 

@@ -51,6 +51,12 @@ impl PendingSignals {
         Some(info)
     }
 
+    /// Puts one back that was taken last and could not be given to the guest.
+    pub fn put_back(&mut self, info: Siginfo) {
+        self.set.insert(info.signo);
+        self.queue.push_front(info);
+    }
+
     /// Drops all of these signals.
     pub fn remove(&mut self, which: SigSet) {
         self.set = self.set.difference(which);

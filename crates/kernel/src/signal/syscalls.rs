@@ -330,13 +330,8 @@ impl CurrentTask {
     }
 }
 
-/// The signals that this task could take now, for signalfd: taken out of its and its group's sets.
-pub fn take_for_signalfd(task: &CurrentTask, mask: SigSet) -> Option<Siginfo> {
-    task.next_signal(mask)
-}
-
 /// Whether one of `mask` is pending for this task, for a signalfd's readiness.
-pub fn is_pending(task: &Task, mask: SigSet) -> bool {
+pub(super) fn is_pending(task: &Task, mask: SigSet) -> bool {
     let state = task.group.signals.lock();
     state.pending.set().union(task.pending.lock().set()).intersects(mask)
 }

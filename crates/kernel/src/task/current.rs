@@ -1,8 +1,9 @@
 //! The task that the calling kernel thread drives.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::cell::RefCell;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use abi::{Errno, SigSet, Sigaltstack, Signal, UserAddr};
@@ -52,6 +53,7 @@ impl CurrentTask {
         // The first and only time: each task has one kernel thread.
         let _ = task.parker.set(waiter.parker().clone());
         *task.interrupter.lock() = Some(context.interrupter());
+        THIS_THREAD.set(Arc::downgrade(&task));
         let shared = task.shared.lock().clone();
         let missing = "a new task has memory and files";
         CurrentTask {
@@ -251,4 +253,15 @@ pub fn wait_as<T>(
         Ok(task) => task.wait(queues, deadline, |_| check()),
         Err(_) => caller.waiter().wait(queues, deadline, check),
     }
+}
+
+thread_local! {
+    /// The task that this kernel thread drives, for all its life.
+    static THIS_THREAD: RefCell<Weak<Task>> = const { RefCell::new(Weak::new()) };
+}
+
+/// The task that the calling kernel thread drives (Linux: `current`), for the few files whose readiness depends on who
+/// asks (signalfd). `None` on the kernel's own threads.
+pub fn task_of_this_thread() -> Option<Arc<Task>> {
+    THIS_THREAD.with_borrow(Weak::upgrade)
 }

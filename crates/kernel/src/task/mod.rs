@@ -26,7 +26,7 @@ use platform::Interrupter;
 use sync::{Interrupts, Mutex, Parker, order};
 use vfs::Cred;
 
-pub use current::{CurrentTask, current, wait_as};
+pub use current::{CurrentTask, current, task_of_this_thread, wait_as};
 pub use group::{GroupExit, ThreadGroup};
 pub use pid_table::{GroupEntry, INIT_PID, PID_MAX, Tasks, TasksInner, Zombie};
 

@@ -24,6 +24,7 @@ pub enum RestartBlock {
     None,
     Sleep(crate::time::SleepRestart),
     Futex(crate::futex::FutexRestart),
+    Poll(crate::fs::poll::PollRestart),
 }
 
 /// What the last fault of the guest was, for its signal frame.
@@ -83,6 +84,7 @@ impl CurrentTask {
             RestartBlock::None => Err(Errno::EINTR.into()),
             RestartBlock::Sleep(sleep) => crate::time::restart_sleep(task, sleep),
             RestartBlock::Futex(futex) => crate::futex::restart_wait(task, futex),
+            RestartBlock::Poll(poll) => crate::fs::poll::restart_poll(task, poll),
         });
         self.finish_call(entry, result);
     }

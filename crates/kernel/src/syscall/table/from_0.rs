@@ -14,7 +14,7 @@ syscalls! {
     4 stat (path: UserCStr, stat: Out<Stat>) = fs::stat::sys_stat;
     5 fstat (fd: Fd, stat: Out<Stat>) = fs::stat::sys_fstat;
     6 lstat (path: UserCStr, stat: Out<Stat>) = fs::stat::sys_lstat;
-    7 poll (fds: PollFds, timeout: i32) missing "not built yet";
+    7 poll (fds: PollFds, timeout: i32) = fs::poll::sys_poll;
     8 lseek (fd: Fd, offset: i64, whence: Whence) = fs::rw::sys_lseek;
     9 mmap (addr: UserAddr, len: u64, prot: Prot, flags: MapFlags, fd: Fd, offset: u64) = mm::syscalls::sys_mmap, partial "no MAP_HUGETLB";
     10 mprotect (addr: UserAddr, len: u64, prot: Prot) = mm::syscalls::sys_mprotect;
@@ -30,7 +30,7 @@ syscalls! {
     20 writev (fd: Fd, vec: IoVec) = fs::rw::sys_writev;
     21 access (path: UserCStr, mode: AccessFlags) = fs::stat::sys_access;
     22 pipe (fds: Out<[i32; 2]>) = fs::pipe::sys_pipe;
-    23 select (count: i32, read: FdSet, write: FdSet, except: FdSet, timeout: InOut<Timeval>) missing "not built yet";
+    23 select (count: i32, read: FdSet, write: FdSet, except: FdSet, timeout: InOut<Timeval>) = fs::select::sys_select;
     24 sched_yield () missing "not built yet";
     25 mremap (addr: UserAddr, old_len: u64, new_len: u64, flags: MremapFlags, new_addr: UserAddr) missing "not built yet";
     26 msync (addr: UserAddr, len: u64, flags: MsFlags) missing "not built yet";

@@ -93,7 +93,7 @@ syscalls! {
     210 io_cancel (context: Hex, block: In<Iocb>, result: Out<IoEvent>) missing "no asynchronous I/O yet";
     211 get_thread_area (desc: InOut<UserDesc>) missing "Linux on x86-64 has none";
     212 lookup_dcookie (cookie: u64, buf: OutBuf) missing "Linux has removed it";
-    213 epoll_create (size: i32) missing "not built yet";
+    213 epoll_create (size: i32) = fs::epoll::sys_epoll_create;
     214 epoll_ctl_old (arg1: Hex, arg2: Hex, arg3: Hex, arg4: Hex) missing "Linux never had it";
     215 epoll_wait_old (arg1: Hex, arg2: Hex, arg3: Hex, arg4: Hex) missing "Linux never had it";
     216 remap_file_pages (addr: UserAddr, len: u64, prot: Prot, page: u64, flags: MapFlags) missing "Linux only emulates it";
@@ -112,8 +112,8 @@ syscalls! {
     229 clock_getres (clock: Clock, resolution: Out<Timespec>) missing "not built yet";
     230 clock_nanosleep (clock: Clock, flags: TimerFlags, time: In<Timespec>, left: Out<Timespec>) = time::sys_clock_nanosleep;
     231 exit_group (code: i32) = task::exit::sys_exit_group;
-    232 epoll_wait (epfd: Fd, events: OutArray<EpollEvent>, timeout: i32) missing "not built yet";
-    233 epoll_ctl (epfd: Fd, op: EpollOp, fd: Fd, event: In<EpollEvent>) missing "not built yet";
+    232 epoll_wait (epfd: Fd, events: OutArray<EpollEvent>, timeout: i32) = fs::epoll::sys_epoll_wait;
+    233 epoll_ctl (epfd: Fd, op: EpollOp, fd: Fd, event: In<EpollEvent>) = fs::epoll::sys_epoll_ctl;
     234 tgkill (pid: Pid, tid: Pid, signal: Signal) = signal::syscalls::sys_tgkill;
     235 utimes (path: UserCStr, times: In<[Timeval; 2]>) = fs::names::sys_utimes;
     236 vserver (arg1: Hex, arg2: Hex, arg3: Hex, arg4: Hex, arg5: Hex) missing "Linux never had it";
