@@ -59,6 +59,8 @@ impl CurrentTask {
         };
         self.mm.write_bytes(UserAddr(fpstate), &xsave)?;
         self.mm.write_bytes(UserAddr(frame_at), frame.as_bytes())?;
+        // A handler begins with default rounding and exception masks (Linux: `fpu__clear_user_states`).
+        self.context.reset_fp_state()?;
         if alternate.flags.contains(SsFlags::AUTODISARM) {
             self.alternate_stack = Sigaltstack { flags: SsFlags::DISABLE, ..Sigaltstack::default() };
         }

@@ -157,10 +157,6 @@ pub fn sys_rt_sigtimedwait(
 }
 
 pub fn sys_kill(task: &mut CurrentTask, pid: Pid, signal: Signal) -> SysResult<()> {
-    if signal.0 != 0 && !signal.is_valid() {
-        // Linux looks for the target first, but an unknown signal fails for each alike.
-        return Err(Errno::EINVAL.into());
-    }
     let info = Siginfo::kill(signal, SiCode::USER, task.group().pid, task.cred.uid);
     match pid.0 {
         target @ 1.. => kill_group(task, target, info),
@@ -186,6 +182,9 @@ pub(crate) fn kill_group(task: &CurrentTask, pid: i32, info: Siginfo) -> SysResu
         false => tasks.tasks.get(&pid).map(|thread| thread.group.pid).ok_or(Errno::ESRCH)?,
     };
     let entry = tasks.groups.get(&pid).ok_or(Errno::ESRCH)?;
+    if info.signo.0 != 0 && !info.signo.is_valid() {
+        return Err(Errno::EINVAL.into());
+    }
     let own_sid = tasks.groups.get(&task.group().pid).map(|own| own.sid);
     if let Some(leader) = entry.threads.first() {
         if pid != task.group().pid {

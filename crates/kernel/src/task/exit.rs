@@ -118,7 +118,6 @@ fn leave_group(kernel: &Arc<crate::kernel::Kernel>, task: &Arc<Task>, code: Opti
         if task.tid() == group.pid
             && let Some(entry) = tasks.groups.get_mut(&group.pid)
         {
-            entry.leader_exit = code;
             entry.name = task.shared.lock().name.clone();
         }
         if left == 0 {
@@ -153,8 +152,8 @@ fn finish_stop(task: &Arc<Task>, left: usize) -> Option<Signal> {
 fn end_group(tasks: &mut TasksInner, last: &Arc<Task>, code: Option<i32>) -> GroupExit {
     let group = &last.group;
     let pid = group.pid;
-    let leader_exit = tasks.groups.get(&pid).and_then(|entry| entry.leader_exit);
-    let exit = group.exit().unwrap_or(GroupExit::Code(leader_exit.or(code).unwrap_or(0)));
+    // Without exit_group it is the last thread's code that counts (Linux: `synchronize_group_exit`).
+    let exit = group.exit().unwrap_or(GroupExit::Code(code.unwrap_or(0)));
     reparent_children(tasks, pid);
     let usage = group.usage.lock().own;
     let zombie = Zombie { exit, usage, uid: last.cred().uid };

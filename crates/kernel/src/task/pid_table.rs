@@ -46,8 +46,6 @@ pub struct GroupEntry {
     pub zombie: Option<Zombie>,
     /// `PR_SET_PDEATHSIG`.
     pub parent_death_signal: i32,
-    /// What the leader gave to `exit`, when it went before others.
-    pub leader_exit: Option<i32>,
     /// The name of a dead leader, for /proc.
     pub name: Vec<u8>,
 }
@@ -65,7 +63,6 @@ impl GroupEntry {
             exit_signal: 0,
             zombie: None,
             parent_death_signal: 0,
-            leader_exit: None,
             name: Vec::new(),
         }
     }
