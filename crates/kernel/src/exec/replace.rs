@@ -44,6 +44,7 @@ impl CurrentTask {
         let files = open_maps(&image.maps)?;
         self.become_only_thread()?;
         // From here on there is nothing to go back to.
+        self.tell_memory();
         if let Err(error) = self.replace_image(&program, &image, &files, &stack) {
             tracing::debug!(pid = self.pid(), %error, "exec failed behind the point of no return");
             self.exit_group(GroupExit::Signal { signal: Signal::KILL, core: false });

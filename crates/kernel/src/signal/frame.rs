@@ -91,10 +91,10 @@ impl CurrentTask {
             at => self.restore_extended(UserAddr(at))?,
         }
         self.set_blocked(frame.uc.sigmask);
-        let gs = *self.context.registers();
-        *self.context.registers_mut() = from_sigcontext(&context, &gs);
-        // An invalid stack in the frame is ignored, as Linux does.
-        let _ = self.set_alternate_stack(&frame.uc.stack, context.rsp);
+        let handler = *self.context.registers();
+        *self.context.registers_mut() = from_sigcontext(&context, &handler);
+        // One that is in use still (by the handler), or makes no sense, is left as it is, as on Linux.
+        let _ = self.set_alternate_stack(&frame.uc.stack, handler.rsp);
         Ok(())
     }
 

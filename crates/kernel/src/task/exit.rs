@@ -29,7 +29,7 @@ impl CurrentTask {
     }
 
     /// What the guest's memory is told of the end: robust futexes, the word that `pthread_join` waits for.
-    fn tell_memory(&mut self) {
+    pub(crate) fn tell_memory(&mut self) {
         crate::futex::release_robust_list(self);
         let at = std::mem::replace(&mut self.clear_child_tid, UserAddr::NULL);
         // Linux: only when somebody else is left to see it.
