@@ -12,12 +12,10 @@ mod root;
 mod run;
 mod supervisor;
 
-use clap::Parser;
-
 use crate::options::{Command, Options};
 
 fn main() {
-    let options = Options::parse();
+    let options = Options::read();
     init_log();
     let status = match options.command {
         Command::Run(run) => run::run(&run),

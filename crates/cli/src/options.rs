@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 /// Runs Linux programs under a kernel that is an ordinary process: no root, no KVM, no set-up.
 #[derive(Debug, Parser)]
@@ -16,6 +17,22 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) struct Options {
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Options {
+    /// Reads the command line; ends the process with a message where it cannot be understood.
+    pub(crate) fn read() -> Self {
+        let options = Self::parse();
+        // PROGRAM's own arguments may begin with a hyphen, and with them (to clap) PROGRAM itself: an unknown option.
+        if let Command::Run(run) = &options.command
+            && let Some(first) =
+                run.program.first().filter(|first| first.as_encoded_bytes().starts_with(b"-"))
+        {
+            let text = format!("unexpected argument '{}' found; try 'umlaut run --help'", first.display());
+            Self::command().error(ErrorKind::UnknownArgument, text).exit();
+        }
+        options
+    }
 }
 
 #[derive(Debug, Subcommand)]

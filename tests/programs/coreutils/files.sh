@@ -4,7 +4,7 @@ mkdir -p a/b/c -m 755; mkdir -v d; rmdir -v d; mkdir a 2>&1; rmdir a 2>&1
 echo content > f; cp -v f g; cp -a a a2; cp -r a/. a3; cp --sparse=always f sp; cp -l f hard; cp -s "$PWD/f" soft; cp -u f g; cp --reflink=auto f h; cp nosuch x 2>&1
 mv -v g g2; mv g2 a/b; ls -R a; mv -n f h; mv -T a2 a4; mv nosuch y 2>&1; mv --exchange 2> /dev/null; echo $?
 ln f link; ln -s f sym; ln -sf a symdir; ln -r -s a/b/g2 rel; readlink sym rel; readlink -f rel | sed 's|.*/here/||'; realpath --relative-to=a f; ln f f 2>&1
-stat -c '%n %F %s %a %h' f link sym a; stat -L -c '%F' sym; [ f -ef link ] && echo same file
+stat -c '%n %F %s %a %h' f link sym; stat -c '%n %F %a' a; stat -L -c '%F' sym; [ f -ef link ] && echo same file
 ls -1; ls -A; ls -ld a | cut -c1-10; ls -l f | cut -c1-10; ls -F; ls -S f a/b/g2; ls nosuch 2>&1; ls -i f link | awk '{ print $1 }' | uniq | wc -l; ls -m; dir; vdir f | cut -c1-10
 chmod 640 f; stat -c %a f; chmod u+x,g-r,o=r f; stat -c %A f; chmod -R a+rX a; chmod +t a; stat -c %a a; chmod 4755 f; stat -c %a f; chmod --reference=h f; stat -c %a f; chmod g+s a; stat -c %a a
 touch -d '2020-02-03 04:05:06.123456789 UTC' f; stat -c '%y %Y' f; touch -r f h; stat -c %Y h; touch -a -d @100 f; stat -c '%X %Y' f; touch -c none; ls none 2>&1; touch -h -d @5 sym; stat -c %Y sym

@@ -9,7 +9,6 @@ show("python3", "-c", "import pty; print(pty.spawn(['sh', '-c', 'tty > /dev/null
 show("python3", "-c", "import os, pty; m, s = pty.openpty(); print(os.ttyname(s)[:9]); os.write(s, b'x\\n'); print(os.read(m, 10)); os.write(m, b'typed\\n'); print(os.read(s, 10)); print(os.read(m, 10))")
 show("sh", "-c", "setsid sh -c 'echo x > /dev/tty' 2>&1 | sed 's/.*: //'; echo $?")
 show("sh", "-c", "echo direct > /dev/tty; ls -l /proc/self/fd/0 | grep -c pts; exec 3<> /dev/tty; echo three >&3")
-show("sh", "-c", "(sleep 0.2; echo late) & exit 2")
 show("script", "-qec", "echo in script; stty size", "/dev/null")
 show("python3", "-c", "import getpass, sys; sys.stdout.write('no input\\n')")
 show("clear"); show("tput", "cols"); show("reset", "-q"); show("bash", "-c", "echo -n partial; exec 1>&-; exit 9")
