@@ -50,7 +50,7 @@ pub fn sys_futex(
                 uaddr2: UserAddr::NULL,
                 val3: bitset,
             };
-            wait(task, call, cmd == FutexCmd::WAIT && !timeout.is_null())
+            wait(task, call)
         }
         FutexCmd::WAKE
         | FutexCmd::WAKE_BITSET
@@ -87,7 +87,7 @@ fn read_timeout(task: &CurrentTask, cmd: FutexCmd, at: UserAddr) -> SysResult<Op
     Ok(Some((time.sec, time.nsec)))
 }
 
-fn wait(task: &mut CurrentTask, call: FutexCall, relative: bool) -> SysResult<Outcome> {
+fn wait(task: &mut CurrentTask, call: FutexCall) -> SysResult<Outcome> {
     loop {
         match task.blocking_host_call(HostCall::Futex(call)) {
             Ok(value) => return Ok(Outcome::Value(value)),
@@ -98,7 +98,8 @@ fn wait(task: &mut CurrentTask, call: FutexCall, relative: bool) -> SysResult<Ou
         // The kick may not have been for a signal of ours.
         match task.wait(&[], Some(std::time::Instant::now()), |_| None::<()>) {
             Ok(()) | Err(WaitEnd::TimedOut) => continue,
-            Err(WaitEnd::Interrupted(restart)) if relative => {
+            // With a time-out, relative or absolute, it goes on by `restart_syscall` (Linux: `futex_wait`).
+            Err(WaitEnd::Interrupted(restart)) if call.timeout.is_some() => {
                 task.restart_block = RestartBlock::Futex(FutexRestart { call });
                 return Err(SysError::Restart(restart.block()));
             }
@@ -108,7 +109,7 @@ fn wait(task: &mut CurrentTask, call: FutexCall, relative: bool) -> SysResult<Ou
 }
 
 pub(crate) fn restart_wait(task: &mut CurrentTask, restart: FutexRestart) -> SysResult<Outcome> {
-    wait(task, restart.call, true)
+    wait(task, restart.call)
 }
 
 /// Size of `struct robust_list_head`.

@@ -188,7 +188,8 @@ impl TasksInner {
         let Some(parent) = self.groups.get(&entry.parent) else { return };
         let uid = entry.threads.first().map_or(0, |task| task.cred().uid);
         if let Some(leader) = parent.threads.first() {
-            let action = leader.shared.lock().handlers.get(Signal::CHLD);
+            let handlers = leader.shared.lock().handlers.clone();
+            let action = handlers.get(Signal::CHLD);
             if !action.flags.contains(abi::SaFlags::NOCLDSTOP) {
                 let usage = entry.group.usage.lock().own;
                 let info = Siginfo::child(code, pid, uid, status, usage.user_ticks(), usage.system_ticks());
