@@ -45,7 +45,7 @@ static KERNEL: &[Entry] = &[
     text("cap_last_cap", |_| line(u64::from(Capability::LAST.0))),
     text("core_pattern", |_| Ok(b"core\n".to_vec())),
     text("core_uses_pid", |_| line(0)),
-    Entry { name: "domainname", mode: 0o644, kind: Kind::File(|_| Ok(b"(none)\n".to_vec())) },
+    Entry { name: "domainname", mode: 0o644, kind: Kind::File(domainname) },
     Entry { name: "hostname", mode: 0o644, kind: Kind::Setting(hostname, set_hostname) },
     text("msgmax", |_| line(8192)),
     text("msgmnb", |_| line(16384)),
@@ -104,6 +104,12 @@ fn line(value: u64) -> SysResult<Vec<u8>> {
 
 fn hostname(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
     let mut name = cx.kernel.hostname.lock().clone();
+    name.push(b'\n');
+    Ok(name)
+}
+
+fn domainname(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let mut name = cx.kernel.domainname.lock().clone();
     name.push(b'\n');
     Ok(name)
 }

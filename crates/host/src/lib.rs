@@ -2,10 +2,13 @@
 //! `ptrace` (whose requests nobody else needs).
 //!
 //! Main parts: [`vm`] (another process's memory), [`wait`] (stops and deaths of children), [`signal`]
-//! (kicks and dispositions). Neighbours: above it `ptrace`, `kernel`, the file systems and `cli`; below it
+//! (kicks and dispositions), [`clock`] (CPU time of others). Neighbours: above it `ptrace`, `kernel`, the file
+//! systems and `cli`; below it
 //! `libc` only.
 
 pub mod lock;
+pub mod clock;
+pub mod membarrier;
 pub mod process;
 pub mod signal;
 pub mod vm;

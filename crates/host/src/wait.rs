@@ -8,6 +8,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 /// What [`wait`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,37 @@ pub struct WaitInfo {
     pub code: i32,
     /// The exit status, or the signal; for `CLD_TRAPPED` with the ptrace event above bit 8.
     pub status: i32,
+}
+
+/// What a process has used (`struct rusage`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub user: Duration,
+    pub system: Duration,
+    /// In KiB.
+    pub max_resident: u64,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+}
+
+impl From<&libc::rusage> for Usage {
+    fn from(usage: &libc::rusage) -> Usage {
+        let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
+        let time = |time: libc::timeval| {
+            Duration::from_secs(count(time.tv_sec)) + Duration::from_micros(count(time.tv_usec))
+        };
+        Usage {
+            user: time(usage.ru_utime),
+            system: time(usage.ru_stime),
+            max_resident: count(usage.ru_maxrss),
+            minor_faults: count(usage.ru_minflt),
+            major_faults: count(usage.ru_majflt),
+            voluntary_switches: count(usage.ru_nvcsw),
+            involuntary_switches: count(usage.ru_nivcsw),
+        }
+    }
 }
 
 /// `waitid(P_PID, pid, …, options | __WALL)`, again after `EINTR`. `options` are `WEXITED`, `WSTOPPED`,
@@ -33,6 +65,30 @@ pub fn wait(pid: i32, options: i32) -> io::Result<Option<WaitInfo>> {
 /// As [`wait`].
 pub fn wait_pidfd(pidfd: BorrowedFd<'_>, options: i32) -> io::Result<Option<WaitInfo>> {
     wait_id(libc::P_PIDFD, pidfd.as_raw_fd().cast_unsigned(), options)
+}
+
+/// Reaps `pid`, waiting until it has ended; gives what it and those it waited for have used.
+///
+/// # Errors
+/// As [`wait`].
+pub fn reap_with_usage(pid: i32) -> io::Result<Usage> {
+    loop {
+        // SAFETY: all zeroes are a valid siginfo_t and rusage.
+        let (mut info, mut usage) =
+            unsafe { (std::mem::zeroed::<libc::siginfo_t>(), std::mem::zeroed::<libc::rusage>()) };
+        let options = libc::WEXITED | libc::__WALL;
+        // SAFETY: both are ours to be written. The C library's waitid does not pass a rusage.
+        let result = unsafe {
+            libc::syscall(libc::SYS_waitid, libc::P_PID, pid, &raw mut info, options, &raw mut usage)
+        };
+        if result == 0 {
+            return Ok(Usage::from(&usage));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
 }
 
 fn wait_id(kind: libc::idtype_t, id: u32, options: i32) -> io::Result<Option<WaitInfo>> {

@@ -1,12 +1,16 @@
 //! Futexes are host futexes, executed in the guest's context: private, shared and process-shared ones are all
 //! exact. Robust lists are the kernel's, at task exit.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use abi::{Errno, FutexCmd, FutexFlags, FutexOp, Timespec, UserAddr};
 use platform::{FutexCall, HostCall, HostCallError};
 use sync::{SysError, SysResult, WaitEnd};
 
-use crate::syscall::Outcome;
+use crate::syscall::{Out, Outcome, Pid};
 use crate::task::CurrentTask;
+use crate::task::pidfd::may_look_into;
 use crate::task::run::RestartBlock;
 
 /// A wait with a relative time-out, made absolute, that `restart_syscall` goes on with.
@@ -124,13 +128,25 @@ pub fn sys_set_robust_list(task: &mut CurrentTask, head: UserAddr, len: usize) -
     if len != ROBUST_HEAD {
         return Err(Errno::EINVAL.into());
     }
-    task.robust_list = head;
+    task.task.robust_list.store(head.0, Ordering::Relaxed);
     Ok(())
+}
+
+pub fn sys_get_robust_list(task: &mut CurrentTask, pid: Pid, head: Out<u64>, len: Out<u64>) -> SysResult<()> {
+    let target = match pid.0 {
+        0 => task.task.clone(),
+        tid => task.kernel().tasks.task_or_leader(tid).ok_or(Errno::ESRCH)?,
+    };
+    if !Arc::ptr_eq(&target.group, task.group()) && !may_look_into(task, &target.cred()) {
+        return Err(Errno::EPERM.into());
+    }
+    task.mm.write(len.0, &(ROBUST_HEAD as u64))?;
+    task.mm.write(head.0, &target.robust_list.load(Ordering::Relaxed))
 }
 
 /// Marks the locks that a task holds as it ends, and wakes who waits for them (Linux: `exit_robust_list`).
 pub(crate) fn release_robust_list(task: &mut CurrentTask) {
-    let head = std::mem::replace(&mut task.robust_list, UserAddr::NULL);
+    let head = UserAddr(task.task.robust_list.swap(0, Ordering::Relaxed));
     if !head.is_null() {
         // The list is the guest's: where it leads nowhere, so be it.
         let _ = walk_robust_list(task, head);

@@ -14,6 +14,7 @@ use crate::fs::anon::AnonFiles;
 use crate::fs::{Files, Fs};
 use crate::mm::{Mm, MmRecord};
 use crate::resource::{Limits, Usage};
+use crate::sched::CpuMask;
 use crate::signal::Handlers;
 use crate::stats::Stats;
 use crate::syscall::trace::Trace;
@@ -73,8 +74,11 @@ pub struct Kernel {
     /// Held while an epoll is put into another.
     pub(crate) epoll_nesting: SleepLock,
     pub booted: Instant,
+    /// The CPUs that umlaut may use.
+    pub cpus: CpuMask,
     pub hostname: Mutex<order::Leaf, Vec<u8>>,
     boot_id: String,
+    pub domainname: Mutex<order::Leaf, Vec<u8>>,
     /// The program that the user asked for, and how it ended.
     main_program: Mutex<order::Leaf, MainProgram>,
     main_events: WaitQueue,
@@ -134,8 +138,10 @@ impl Kernel {
             users: Arc::default(),
             epoll_nesting: SleepLock::new(),
             booted: Instant::now(),
+            cpus: CpuMask::of_host(),
             hostname: Mutex::new(hostname),
             boot_id: random_uuid(),
+            domainname: Mutex::new(b"(none)".to_vec()),
             main_program: Mutex::default(),
             main_events: WaitQueue::new(),
             shutting_down: AtomicBool::new(false),
@@ -307,7 +313,7 @@ impl Kernel {
 
     /// What a group has used so far.
     pub fn group_usage(&self, group: &ThreadGroup) -> Usage {
-        group.usage.lock().own
+        group.usage_of(&self.tasks.threads(group.pid))
     }
 
     /// A group's controlling terminal, as a device number, and the terminal's foreground group; `(0, -1)`: none.

@@ -7,16 +7,20 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+pub mod cred;
 pub mod exec;
 pub mod fs;
 pub mod futex;
 pub mod kernel;
 pub mod mm;
+pub mod prctl;
 mod random;
 pub mod resource;
+pub mod sched;
 pub mod signal;
 pub mod stats;
 pub mod syscall;
+pub mod system;
 pub mod task;
 pub mod time;
 pub mod tty;

@@ -1,5 +1,6 @@
 //! Counters: kept by each task on cache lines of its own, added up only when read.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -85,17 +86,37 @@ impl Totals {
 
 /// All counters of a kernel.
 pub struct Stats {
+    /// What guests asked for that is not built, and how often.
+    not_built: Mutex<order::Leaf, BTreeMap<(&'static str, &'static str), u64>>,
     live: Mutex<order::Leaf, Vec<Arc<TaskCounters>>>,
     ended: Mutex<order::Leaf, Totals>,
 }
 
 impl Default for Stats {
     fn default() -> Self {
-        Stats { live: Mutex::default(), ended: Mutex::new(Totals::new()) }
+        Stats { not_built: Mutex::default(), live: Mutex::default(), ended: Mutex::new(Totals::new()) }
     }
 }
 
 impl Stats {
+    /// Counts a use of what is not built: `call`, and what of it. The first is told in the log.
+    pub(crate) fn count_not_built(&self, call: &'static str, what: &'static str) {
+        let count = {
+            let mut not_built = self.not_built.lock();
+            let count = not_built.entry((call, what)).or_default();
+            *count += 1;
+            *count
+        };
+        if count == 1 {
+            tracing::info!(call, what, "not built");
+        }
+    }
+
+    /// What guests asked for that is not built, with how often.
+    pub fn not_built(&self) -> Vec<(String, u64)> {
+        self.not_built.lock().iter().map(|((call, what), count)| (format!("{call} {what}"), *count)).collect()
+    }
+
     /// Counters for a new task.
     pub(crate) fn new_task(&self) -> Arc<TaskCounters> {
         let counters = Arc::new(TaskCounters::default());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use abi::{Errno, UserAddr};
 
-use crate::{AddressSpace, HostCall, HostCallFailure, Registers, Trap};
+use crate::{AddressSpace, HostCall, HostCallFailure, Meter, Registers, Trap};
 
 /// What a platform can do, as data.
 #[derive(Clone, Debug)]
@@ -93,6 +93,13 @@ pub trait Context {
 
     /// Kicks it, from any thread.
     fn interrupter(&self) -> Arc<dyn Interrupter>;
+
+    /// What it has used.
+    fn meter(&self) -> Arc<dyn Meter>;
+
+    /// Lets it run on these CPUs only: CPU `n` is bit `n % 64` of word `n / 64`. The caller has confined its
+    /// own thread, which drives this one, to the same.
+    fn set_cpus(&mut self, cpus: &[u64]);
 }
 
 /// Makes a guest thread come back from [`Context::run`] with [`Trap::Interrupted`], and from a blocking

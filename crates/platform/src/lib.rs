@@ -21,9 +21,11 @@ pub mod mock;
 mod registers;
 mod space;
 mod trap;
+mod usage;
 
 pub use call::{FutexCall, HostCall, HostCallError, HostCallFailure, MapFile};
 pub use context::{Capabilities, Context, Interrupter, NewContext, NewProcess, Platform, PlatformError};
 pub use registers::Registers;
 pub use space::{AddressSpace, GuestRange, Reach, Vdso};
 pub use trap::{Exception, ExitStatus, SyscallEntry, Trap};
+pub use usage::{HostUsage, Meter};

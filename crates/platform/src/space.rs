@@ -1,8 +1,11 @@
 //! One guest process's memory and life, as any thread of the kernel may use it.
 
 use std::os::fd::BorrowedFd;
+use std::sync::{Arc, OnceLock};
 
 use abi::UserAddr;
+
+use crate::HostUsage;
 
 /// `len` bytes of guest memory from `start` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,12 @@ pub trait AddressSpace: Send + Sync {
 
     /// Where the host's mapping that holds `addr` begins; `None` if there is none.
     fn mapping_start(&self, addr: UserAddr) -> Option<UserAddr>;
+
+    /// What all its threads have used, ended ones too.
+    fn usage(&self) -> HostUsage;
+
+    /// Where [`usage`](AddressSpace::usage) is put for the last time, when the process has been reaped.
+    fn last_usage(&self) -> Arc<OnceLock<HostUsage>>;
 
     /// The host's pid, for diagnostics and for reading the host's `/proc/PID` (maps, smaps, pagemap).
     fn host_pid(&self) -> i32;

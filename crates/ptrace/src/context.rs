@@ -15,10 +15,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use abi::{Errno, UserAddr};
 use parking_lot::Mutex;
 use platform::{
-    AddressSpace, Context, Exception, ExitStatus, HostCall, HostCallFailure, Interrupter, NewContext,
+    AddressSpace, Context, Exception, ExitStatus, HostCall, HostCallFailure, Interrupter, Meter, NewContext,
     NewProcess, PlatformError, Registers, SyscallEntry, Trap,
 };
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
+use crate::meter::ThreadMeter;
 use crate::placement::Pin;
 use crate::process::Process;
 use crate::shared::Mode;
@@ -400,6 +403,24 @@ impl Context for Tracee {
 
     fn interrupter(&self) -> Arc<dyn Interrupter> {
         Arc::clone(&self.kick) as Arc<dyn Interrupter>
+    }
+
+    fn meter(&self) -> Arc<dyn Meter> {
+        Arc::new(ThreadMeter::new(self.process.tgid, self.tid))
+    }
+
+    fn set_cpus(&mut self, cpus: &[u64]) {
+        let mut set = CpuSet::new();
+        for (index, word) in cpus.iter().enumerate().take(CpuSet::MAX_CPU / 64) {
+            for bit in (0..64).filter(|bit| word >> bit & 1 != 0) {
+                set.set(index * 64 + bit);
+            }
+        }
+        match &self.pin {
+            Some(pin) => pin.confine(set),
+            // An error means that it has died, or that the host has taken those CPUs away.
+            None => drop(Pid::from_raw(self.tid).map(|tid| sched_setaffinity(Some(tid), &set))),
+        }
     }
 }
 

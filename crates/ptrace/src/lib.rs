@@ -19,6 +19,7 @@ mod filter;
 mod fork;
 mod host_call;
 mod launch;
+mod meter;
 mod placement;
 pub mod probe;
 mod process;

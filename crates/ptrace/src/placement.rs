@@ -42,6 +42,8 @@ pub(crate) struct Pin {
     /// Where it is pinned, or [`NOWHERE`]. Changed under `change`.
     cpu: AtomicI32,
     change: Mutex<()>,
+    /// Where it may run, if that is less than all.
+    cpus: Mutex<Option<CpuSet>>,
     /// Odd while it runs; written by its tracer only.
     runs: AtomicU64,
     /// The ticker's: `runs` as it last saw it.
@@ -88,6 +90,7 @@ impl Placement {
             tid: Pid::from_raw(tid)?,
             cpu: AtomicI32::new(NOWHERE),
             change: Mutex::new(()),
+            cpus: Mutex::new(None),
             runs: AtomicU64::new(0),
             seen: AtomicU64::new(0),
         });
@@ -166,7 +169,8 @@ impl Placement {
             }
             any = true;
             if pin.seen.swap(runs, Ordering::Relaxed) == runs {
-                pin.place(allowed, NOWHERE);
+                let cpus = *pin.cpus.lock();
+                pin.place(cpus.as_ref().unwrap_or(allowed), NOWHERE);
             }
         }
         any
@@ -174,6 +178,11 @@ impl Placement {
 }
 
 impl Pin {
+    /// Confines it for good: where its tracer is now confined to.
+    pub(crate) fn confine(&self, cpus: CpuSet) {
+        *self.cpus.lock() = Some(cpus);
+    }
+
     fn place(&self, set: &CpuSet, cpu: i32) {
         let _change = self.change.lock();
         // An error means that it has died, or that the CPU was just taken away: try again at the next run.

@@ -10,12 +10,11 @@ use std::sync::{Arc, OnceLock};
 
 use abi::{GUEST_TOP, UserAddr};
 use parking_lot::Mutex;
-use platform::{AddressSpace, GuestRange, Reach, Vdso};
+use platform::{AddressSpace, GuestRange, HostUsage, Reach, Vdso};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use crate::shared::Shared;
 use crate::slots::Slots;
-use crate::stop;
 
 /// A guest host process.
 pub(crate) struct Process {
@@ -28,6 +27,7 @@ pub(crate) struct Process {
     pub(crate) slots: Arc<Slots>,
     /// `/proc/PID/mem`, opened when first needed.
     memory: OnceLock<Option<File>>,
+    last_usage: Arc<OnceLock<HostUsage>>,
 }
 
 impl Process {
@@ -53,6 +53,7 @@ impl Process {
                 control: Mutex::new(control),
                 slots,
                 memory: OnceLock::new(),
+                last_usage: Arc::default(),
             }),
             Err(error) => {
                 shared.processes.lock().remove(&tgid);
@@ -214,6 +215,14 @@ impl AddressSpace for Process {
             .map(|(start, _)| UserAddr(start))
     }
 
+    fn usage(&self) -> HostUsage {
+        crate::meter::process_usage(self.tgid).unwrap_or_default()
+    }
+
+    fn last_usage(&self) -> Arc<OnceLock<HostUsage>> {
+        Arc::clone(&self.last_usage)
+    }
+
     fn host_pid(&self) -> i32 {
         self.tgid
     }
@@ -224,7 +233,10 @@ impl Drop for Process {
         self.kill();
         // Still a zombie of ours now, so no other child can have this pid yet.
         self.shared.processes.lock().remove(&self.tgid);
-        stop::reap(self.tgid);
+        // An error is ECHILD: nothing left to reap.
+        if let Ok(usage) = host::wait::reap_with_usage(self.tgid) {
+            let _ = self.last_usage.set(crate::meter::reaped_usage(&usage));
+        }
     }
 }
 

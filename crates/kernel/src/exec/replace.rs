@@ -175,7 +175,8 @@ impl CurrentTask {
         self.alternate_stack = Sigaltstack { flags: SsFlags::DISABLE, ..Sigaltstack::default() };
         self.no_restart();
         self.clear_child_tid = UserAddr::NULL;
-        self.robust_list = UserAddr::NULL;
+        self.task.robust_list.store(0, Ordering::Relaxed);
+        self.group().membarrier_registered.store(false, Ordering::Relaxed);
         self.unshare_files();
         for file in self.files.table.remove_cloexec() {
             self.close_description(&file);

@@ -101,7 +101,7 @@ impl Strings {
 /// Bytes of stack that arguments may take: a quarter of the limit, at least 128 KiB, at most 6 MiB (Linux:
 /// `bprm_stack_limits`).
 pub(super) fn arguments_limit(stack_limit: u64) -> u64 {
-    (stack_limit / 4).min(6 << 20).max(32 * PAGE_SIZE)
+    (stack_limit / 4).clamp(32 * PAGE_SIZE, 6 << 20)
 }
 
 #[cfg(test)]

@@ -93,6 +93,11 @@ impl Mm {
         self.shared.users.load(Ordering::SeqCst)
     }
 
+    /// What tells address spaces apart: the same for all that share the memory.
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
+    }
+
     /// For one more thread.
     pub fn share(self: &Arc<Self>) -> Arc<Mm> {
         self.shared.users.fetch_add(1, Ordering::SeqCst);

@@ -1,6 +1,6 @@
 //! The system calls about memory.
 
-use abi::{Errno, GUEST_TOP, Madvise, MapFlags, MapKind, PAGE_SIZE, Prot, UserAddr};
+use abi::{Errno, GUEST_TOP, Madvise, MapFlags, MapKind, PAGE_SIZE, PkeyAccess, Prot, UserAddr};
 use platform::HostCall;
 use sync::SysResult;
 
@@ -236,4 +236,31 @@ fn recorded(advice: Madvise) -> Option<(super::VmaFlags, bool)> {
 /// Hints without a visible effect that the host shall not act on.
 fn is_ignored(advice: Madvise) -> bool {
     matches!(advice, Madvise::PAGEOUT | Madvise::MERGEABLE | Madvise::UNMERGEABLE)
+}
+
+/// Protection keys are refused: the host's signal handlers would run with the keys of a fresh process
+/// (INVARIANTS 2.7).
+pub fn sys_pkey_alloc(task: &mut CurrentTask, flags: u64, access: PkeyAccess) -> SysResult<usize> {
+    if flags != 0 || access.has_unknown() {
+        return Err(Errno::EINVAL.into());
+    }
+    Err(task.not_built("pkey_alloc", "protection keys", Errno::ENOSPC))
+}
+
+pub fn sys_pkey_free(_task: &mut CurrentTask, _key: i32) -> SysResult<()> {
+    Err(Errno::EINVAL.into())
+}
+
+/// Without a key (-1), or with the one that all memory has, it is `mprotect`.
+pub fn sys_pkey_mprotect(
+    task: &mut CurrentTask,
+    addr: UserAddr,
+    len: u64,
+    prot: Prot,
+    key: i32,
+) -> SysResult<()> {
+    match key {
+        -1 | 0 => sys_mprotect(task, addr, len, prot),
+        _ => Err(Errno::EINVAL.into()),
+    }
 }

@@ -191,7 +191,7 @@ impl TasksInner {
             let handlers = leader.shared.lock().handlers.clone();
             let action = handlers.get(Signal::CHLD);
             if !action.flags.contains(abi::SaFlags::NOCLDSTOP) {
-                let usage = entry.group.usage.lock().own;
+                let usage = entry.group.usage_of(&entry.threads);
                 let info = Siginfo::child(code, pid, uid, status, usage.user_ticks(), usage.system_ticks());
                 // SIGCHLD merges, so it cannot fail for want of room.
                 let _ = send(&parent.group, &parent.threads, Target::Group, info);

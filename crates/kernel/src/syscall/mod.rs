@@ -6,7 +6,7 @@
 //! order: resolve objects, check flags, act, copy out.
 
 mod arg;
-mod row;
+pub(crate) mod row;
 pub mod show;
 pub mod table;
 pub mod trace;

@@ -23,6 +23,7 @@ static PARTS: [&[Row]; 3] = [from_0::ROWS, from_128::ROWS, from_256::ROWS];
 static INDEX: [Option<&'static Row>; 512] = index();
 
 /// A duplicate or unsorted number, or one beyond the index, does not compile.
+#[allow(clippy::indexing_slicing, reason = "evaluated when compiled")]
 const fn index() -> [Option<&'static Row>; 512] {
     let mut index: [Option<&'static Row>; 512] = [None; 512];
     let (mut part, mut lowest) = (0, 0);

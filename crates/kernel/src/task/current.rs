@@ -39,8 +39,6 @@ pub struct CurrentTask {
     pub last_fault: LastFault,
     /// Cleared and woken when the task ends (`CLONE_CHILD_CLEARTID`).
     pub clear_child_tid: UserAddr,
-    /// `set_robust_list`.
-    pub robust_list: UserAddr,
     /// It has called `exit`, with this code.
     pub(super) exit_code: Option<i32>,
     pub counters: Arc<TaskCounters>,
@@ -54,9 +52,12 @@ impl CurrentTask {
         let _ = task.parker.set(waiter.parker().clone());
         *task.interrupter.lock() = Some(context.interrupter());
         THIS_THREAD.set(Arc::downgrade(&task));
+        *task.meter.lock() = Some(context.meter());
+        task.kernel_thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
         let shared = task.shared.lock().clone();
         let missing = "a new task has memory and files";
-        CurrentTask {
+        let is_confined = task.scheduling.lock().cpus.is_some();
+        let mut current = CurrentTask {
             waiter,
             context,
             mm: shared.mm.unwrap_or_else(|| unreachable!("{missing}")),
@@ -70,11 +71,14 @@ impl CurrentTask {
             restart_block: RestartBlock::None,
             last_fault: LastFault::default(),
             clear_child_tid: UserAddr::NULL,
-            robust_list: UserAddr::NULL,
             exit_code: None,
             counters: task.kernel.stats.new_task(),
             task,
+        };
+        if is_confined {
+            current.apply_affinity();
         }
+        current
     }
 
     pub fn kernel(&self) -> &Arc<Kernel> {
@@ -126,7 +130,12 @@ impl CurrentTask {
     /// Replaces the guest thread by one of a fresh host process; the old one ends.
     pub(crate) fn set_context(&mut self, context: Box<dyn Context>) {
         *self.task.interrupter.lock() = Some(context.interrupter());
+        *self.task.meter.lock() = Some(context.meter());
+        self.group().usage.lock().leave(self.mm.space.last_usage());
         self.context = context;
+        if self.task.scheduling.lock().cpus.is_some() {
+            self.apply_affinity();
+        }
     }
 
     /// Waits until `check` gives a value; only a signal that is to be taken (or the task's end) interrupts it.
@@ -189,6 +198,13 @@ impl CurrentTask {
                 Err(HostCallError::Interrupted) => continue,
             }
         }
+    }
+
+    /// Counts that the guest asked for what is not built: `call`, and what of it. Gives the error that a kernel
+    /// without it has.
+    pub fn not_built(&self, call: &'static str, what: &'static str, errno: Errno) -> SysError {
+        self.kernel().stats.count_not_built(call, what);
+        errno.into()
     }
 
     /// Forgets that a call was interrupted.

@@ -64,6 +64,14 @@ pub(super) fn end_task(mut task: CurrentTask) {
     let kernel = task.task.kernel.clone();
     let shared_task = task.task.clone();
     let code = task.exit_code;
+    let last = kernel.tasks.threads(task.pid()).len() <= 1;
+    {
+        let mut usage = shared_task.group.usage.lock();
+        usage.kernel_thread_ended(crate::resource::usage::this_threads_time());
+        if last {
+            usage.leave(task.mm.space.last_usage());
+        }
+    }
     task.mm.release();
     {
         let mut shared = shared_task.shared.lock();
@@ -115,6 +123,9 @@ fn leave_group(kernel: &Arc<crate::kernel::Kernel>, task: &Arc<Task>, code: Opti
     {
         let mut tasks = kernel.tasks.lock();
         let left = tasks.remove_thread(task);
+        if left > 0 {
+            give_children_to_siblings(&mut tasks, task);
+        }
         if task.tid() == group.pid
             && let Some(entry) = tasks.groups.get_mut(&group.pid)
         {
@@ -155,7 +166,7 @@ fn end_group(tasks: &mut TasksInner, last: &Arc<Task>, code: Option<i32>) -> Gro
     // Without exit_group it is the last thread's code that counts (Linux: `synchronize_group_exit`).
     let exit = group.exit().unwrap_or(GroupExit::Code(code.unwrap_or(0)));
     reparent_children(tasks, pid);
-    let usage = group.usage.lock().own;
+    let usage = group.usage.lock().own();
     let zombie = Zombie { exit, usage, uid: last.cred().uid };
     if let Some(entry) = tasks.groups.get_mut(&pid) {
         entry.zombie = Some(zombie);
@@ -177,18 +188,50 @@ fn reparent_children(tasks: &mut TasksInner, pid: i32) {
         entry.parent = reaper;
         // A child that is given away tells its new parent by SIGCHLD, whatever it was cloned with.
         entry.exit_signal = Signal::CHLD.0;
-        let death_signal = std::mem::take(&mut entry.parent_death_signal);
         let is_zombie = entry.zombie.is_some();
         if let Some(reaper) = tasks.groups.get_mut(&reaper) {
             reaper.children.insert(child);
         }
-        if death_signal != 0 {
-            let info = Siginfo::kill(Signal(death_signal), SiCode::USER, pid, 0);
-            // The child may be ending itself.
-            let _ = tasks.send_to_group(child, info);
-        }
+        give_to(tasks, child, reaper);
+        tell_of_parents_death(tasks, child, pid);
         if is_zombie {
             notify_parent(tasks, child);
+        }
+    }
+}
+
+/// A thread ends and its process goes on: the children it made are another thread's now.
+fn give_children_to_siblings(tasks: &mut TasksInner, gone: &Arc<Task>) {
+    let pid = gone.group.pid;
+    let Some(entry) = tasks.groups.get(&pid) else { return };
+    let made_by_it = |child: &&i32| {
+        let parent = tasks.groups.get(child).and_then(|child| child.parent_thread.upgrade());
+        parent.is_some_and(|parent| Arc::ptr_eq(&parent, gone))
+    };
+    let children: Vec<i32> = entry.children.iter().filter(made_by_it).copied().collect();
+    for child in children {
+        give_to(tasks, child, pid);
+        tell_of_parents_death(tasks, child, pid);
+    }
+}
+
+/// Makes a thread of `parent` the one whose end the child may be told of.
+fn give_to(tasks: &mut TasksInner, child: i32, parent: i32) {
+    let thread = tasks.groups.get(&parent).and_then(|parent| parent.threads.first());
+    let thread = thread.map(Arc::downgrade).unwrap_or_default();
+    if let Some(entry) = tasks.groups.get_mut(&child) {
+        entry.parent_thread = thread;
+    }
+}
+
+/// Each thread that asked for it gets its signal (`PR_SET_PDEATHSIG`; Linux: `forget_original_parent`).
+fn tell_of_parents_death(tasks: &TasksInner, child: i32, parent: i32) {
+    let Some(entry) = tasks.groups.get(&child) else { return };
+    for thread in &entry.threads {
+        let signal = Signal(thread.parent_death_signal.load(Ordering::Relaxed));
+        if signal.is_valid() {
+            // The child may be ending itself.
+            let _ = tasks.send_to_group(child, Siginfo::kill(signal, SiCode::USER, parent, 0));
         }
     }
 }

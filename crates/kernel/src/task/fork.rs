@@ -226,6 +226,7 @@ fn make_task(
     };
     let group = if shares(CloneFlags::THREAD) { task.group().clone() } else { task.group().fork(tid) };
     let child = Task::new(task.kernel().clone(), tid, group, shared, task.task.blocked());
+    child.inherit(&task.task);
     Ok((child, new))
 }
 
@@ -250,6 +251,7 @@ fn start(
             let own = tasks.groups.get(&task.pid());
             let (pgid, sid, grandparent) =
                 own.map_or((0, 0, INIT_PID), |own| (own.pgid, own.sid, own.parent));
+            let parent_thread = own.map(|own| own.parent_thread.clone()).unwrap_or_default();
             let sibling = flags.contains(CloneFlags::PARENT);
             let exit_signal = match (sibling, own) {
                 (true, Some(own)) => own.exit_signal,
@@ -260,6 +262,7 @@ fn start(
                 pgid,
                 sid,
                 exit_signal,
+                parent_thread: if sibling { parent_thread } else { Arc::downgrade(&task.task) },
                 ..GroupEntry::new(child.group.clone())
             };
             tasks.add_group(entry, Some(child.clone()));
@@ -344,6 +347,11 @@ impl ThreadGroup {
         child.personality.store(self.personality.load(Ordering::Relaxed), Ordering::Relaxed);
         let terminal = self.terminal.lock().clone();
         *child.terminal.lock() = terminal;
+        child.thp_disable.store(self.thp_disable.load(Ordering::Relaxed), Ordering::Relaxed);
+        // Whoever had more authority before may have left its mark on this memory too.
+        child
+            .authority_unchanged
+            .store(self.authority_unchanged.load(Ordering::Relaxed), Ordering::Relaxed);
         let command_line = self.command_line.lock().clone();
         *child.command_line.lock() = command_line;
         child

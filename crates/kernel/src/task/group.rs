@@ -1,13 +1,14 @@
 //! Thread groups: guest processes.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use abi::Signal;
+use platform::HostUsage;
 use sync::{Mutex, WaitQueue, order};
 
-use crate::resource::Limits;
+use crate::resource::{Limits, Usage};
 use crate::signal::GroupSignals;
 use crate::task::Task;
 use crate::tty::Terminal;
@@ -35,6 +36,10 @@ pub struct ThreadGroup {
     pub subreaper: AtomicBool,
     /// `PR_SET_DUMPABLE`: 0, 1 or 2.
     pub dumpable: AtomicI32,
+    /// `PR_SET_THP_DISABLE`, as `PR_GET_THP_DISABLE` gives it.
+    pub thp_disable: AtomicU64,
+    /// Registered for `MEMBARRIER_CMD_PRIVATE_EXPEDITED`.
+    pub membarrier_registered: AtomicBool,
     /// `personality`.
     pub personality: AtomicU32,
     /// The controlling terminal.
@@ -49,10 +54,37 @@ pub struct ThreadGroup {
 }
 
 /// What finished threads and reaped children have used.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct GroupUsage {
-    pub own: crate::resource::Usage,
-    pub children: crate::resource::Usage,
+    own: Usage,
+    /// Of host processes that it has left: known once they have been reaped.
+    left: Vec<Arc<OnceLock<HostUsage>>>,
+    pub children: Usage,
+}
+
+impl GroupUsage {
+    /// The group leaves a host process, by exec or at its end.
+    pub(crate) fn leave(&mut self, usage: Arc<OnceLock<HostUsage>>) {
+        self.left.push(usage);
+    }
+
+    /// A kernel thread that served the group ends after this time.
+    pub(crate) fn kernel_thread_ended(&mut self, time: Duration) {
+        self.own.system += time;
+    }
+
+    /// What ended threads and host processes have used.
+    pub fn own(&mut self) -> Usage {
+        let own = &mut self.own;
+        self.left.retain(|left| match left.get() {
+            Some(usage) => {
+                own.add(&Usage::from(*usage));
+                false
+            }
+            None => true,
+        });
+        self.own
+    }
 }
 
 /// How a whole group ends.
@@ -87,6 +119,8 @@ impl ThreadGroup {
             unkillable: AtomicBool::new(false),
             subreaper: AtomicBool::new(false),
             dumpable: AtomicI32::new(1),
+            thp_disable: AtomicU64::new(0),
+            membarrier_registered: AtomicBool::new(false),
             personality: AtomicU32::new(0),
             terminal: Mutex::new(None),
             oom_score_adj: AtomicI32::new(0),

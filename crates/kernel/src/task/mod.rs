@@ -13,8 +13,10 @@ pub mod fork;
 mod group;
 pub mod ids;
 mod pid_table;
+pub mod process_group;
 pub mod pidfd;
 pub mod run;
+pub mod unshare;
 mod trap;
 pub mod wait;
 
@@ -22,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use abi::SigSet;
-use platform::Interrupter;
+use platform::{Interrupter, Meter};
 use sync::{Interrupts, Mutex, Parker, order};
 use vfs::Cred;
 
@@ -33,7 +35,11 @@ pub use pid_table::{GroupEntry, INIT_PID, PID_MAX, Tasks, TasksInner, Zombie};
 use crate::fs::{Files, Fs};
 use crate::kernel::Kernel;
 use crate::mm::Mm;
+use crate::sched::Scheduling;
 use crate::signal::{Handlers, PendingSignals};
+
+/// Slack of init's timers, in nanoseconds.
+const TIMER_SLACK_NS: u64 = 50_000;
 
 /// A guest thread, as others see it.
 pub struct Task {
@@ -52,6 +58,20 @@ pub struct Task {
     in_guest: AtomicBool,
     /// It sleeps in a wait (for /proc).
     pub sleeping: AtomicBool,
+    /// `PR_SET_PDEATHSIG`: the signal it gets when the thread that made it ends; 0 for none.
+    pub parent_death_signal: AtomicI32,
+    /// `PR_SET_TIMERSLACK`, and what 0 resets it to.
+    pub timer_slack_ns: AtomicU64,
+    pub default_timer_slack_ns: AtomicU64,
+    pub scheduling: Mutex<order::Leaf, Scheduling>,
+    /// Its own thread is to apply the CPUs of `scheduling`.
+    pub(crate) affinity_changed: AtomicBool,
+    /// The head of its robust futexes (`set_robust_list`).
+    pub(crate) robust_list: AtomicU64,
+    /// What its guest thread has used.
+    pub(crate) meter: Mutex<order::Leaf, Option<Arc<dyn Meter>>>,
+    /// Host tid of its kernel thread, 0 before there is one.
+    pub(crate) kernel_thread: AtomicI32,
 }
 
 /// What a task shows to others and others may hold on to: its memory, files, credentials, name.
@@ -86,7 +106,24 @@ impl Task {
             interrupter: Mutex::new(None),
             in_guest: AtomicBool::new(false),
             sleeping: AtomicBool::new(false),
+            parent_death_signal: AtomicI32::new(0),
+            timer_slack_ns: AtomicU64::new(TIMER_SLACK_NS),
+            default_timer_slack_ns: AtomicU64::new(TIMER_SLACK_NS),
+            scheduling: Mutex::default(),
+            affinity_changed: AtomicBool::new(false),
+            robust_list: AtomicU64::new(0),
+            meter: Mutex::new(None),
+            kernel_thread: AtomicI32::new(0),
         })
+    }
+
+    /// Takes from the task that makes it what is inherited by clone.
+    pub(crate) fn inherit(&self, parent: &Task) {
+        let slack = parent.timer_slack_ns.load(Ordering::Relaxed);
+        self.timer_slack_ns.store(slack, Ordering::Relaxed);
+        self.default_timer_slack_ns.store(slack, Ordering::Relaxed);
+        let scheduling = parent.scheduling.lock().for_child();
+        *self.scheduling.lock() = scheduling;
     }
 
     pub fn tid(&self) -> i32 {

@@ -1,7 +1,7 @@
 //! The table of all tasks and groups, with their family links.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sync::{Mutex, MutexGuard, order};
 
@@ -44,8 +44,8 @@ pub struct GroupEntry {
     pub exit_signal: i32,
     /// Set when all threads have gone and the parent has not waited yet.
     pub zombie: Option<Zombie>,
-    /// `PR_SET_PDEATHSIG`.
-    pub parent_death_signal: i32,
+    /// The thread that made it, whose end it may have asked to be told of.
+    pub parent_thread: Weak<Task>,
     /// The name of a dead leader, for /proc.
     pub name: Vec<u8>,
 }
@@ -62,7 +62,7 @@ impl GroupEntry {
             threads: Vec::new(),
             exit_signal: 0,
             zombie: None,
-            parent_death_signal: 0,
+            parent_thread: Weak::new(),
             name: Vec::new(),
         }
     }
@@ -87,6 +87,13 @@ impl Tasks {
 
     pub fn group(&self, pid: i32) -> Option<Arc<ThreadGroup>> {
         self.lock().groups.get(&pid).map(|entry| entry.group.clone())
+    }
+
+    /// The task of a thread's or process's id; of a process whose leader has gone, another thread's.
+    pub fn task_or_leader(&self, id: i32) -> Option<Arc<Task>> {
+        let tasks = self.lock();
+        let leader = || tasks.groups.get(&id).and_then(|entry| entry.threads.first());
+        tasks.tasks.get(&id).or_else(leader).cloned()
     }
 
     /// The threads of a group.

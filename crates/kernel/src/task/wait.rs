@@ -217,7 +217,7 @@ fn event_of(entry: &GroupEntry, options: WaitOptions) -> Option<Event> {
         return options.contains(WaitOptions::EXITED).then_some(event);
     }
     let uid = entry.threads.first().map_or(0, |leader| leader.cred().uid);
-    let usage = entry.group.usage.lock().own;
+    let usage = entry.group.usage_of(&entry.threads);
     let mut state = entry.group.signals.lock();
     if options.contains(WaitOptions::UNTRACED)
         && let Some(signal) = state.stop_report

@@ -12,7 +12,7 @@ use super::futex::{End, Key};
 use super::memory::Memory;
 use super::{Process, World};
 use crate::{
-    AddressSpace, Context, ExitStatus, FutexCall, HostCall, HostCallError, HostCallFailure, Interrupter,
+    HostUsage, Meter, AddressSpace, Context, ExitStatus, FutexCall, HostCall, HostCallError, HostCallFailure, Interrupter,
     NewContext, NewProcess, PlatformError, Reach, Registers, SyscallEntry, Trap,
 };
 
@@ -268,5 +268,20 @@ impl Context for MockThread {
 
     fn interrupter(&self) -> Arc<dyn Interrupter> {
         Arc::clone(&self.kick) as Arc<dyn Interrupter>
+    }
+
+    fn meter(&self) -> Arc<dyn Meter> {
+        Arc::new(NoMeter)
+    }
+
+    fn set_cpus(&mut self, _: &[u64]) {}
+}
+
+/// Time does not pass in the mock.
+struct NoMeter;
+
+impl Meter for NoMeter {
+    fn read(&self) -> HostUsage {
+        HostUsage::default()
     }
 }

@@ -13,13 +13,13 @@ mod futex;
 mod memory;
 
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
 use crate::{
-    AddressSpace, Capabilities, GuestRange, NewProcess, Platform, PlatformError, Reach, Registers, Vdso,
+    HostUsage, AddressSpace, Capabilities, GuestRange, NewProcess, Platform, PlatformError, Reach, Registers, Vdso,
 };
 
 use context::NewMockThread;
@@ -153,6 +153,14 @@ impl AddressSpace for Process {
 
     fn mapping_start(&self, _: abi::UserAddr) -> Option<abi::UserAddr> {
         None
+    }
+
+    fn usage(&self) -> HostUsage {
+        HostUsage::default()
+    }
+
+    fn last_usage(&self) -> Arc<OnceLock<HostUsage>> {
+        Arc::new(OnceLock::from(HostUsage::default()))
     }
 
     fn host_pid(&self) -> i32 {

@@ -5,7 +5,7 @@ use abi::*;
 
 use crate::syscall::row::syscalls;
 use crate::syscall::*;
-use crate::{exec, fs, futex, signal, task};
+use crate::*;
 
 syscalls! {
     256 migrate_pages (pid: Pid, max_node: u64, old: UserAddr, new: UserAddr) missing "one memory node";
@@ -24,9 +24,9 @@ syscalls! {
     269 faccessat (dirfd: Fd, path: UserCStr, mode: AccessFlags) = fs::stat::sys_faccessat;
     270 pselect6 (count: i32, read: FdSet, write: FdSet, except: FdSet, timeout: InOut<Timespec>, mask: In<SigsetArg>) = fs::select::sys_pselect6;
     271 ppoll (fds: PollFds, timeout: InOut<Timespec>, mask: In<SigSet>, set_size: usize) = fs::poll::sys_ppoll;
-    272 unshare (flags: CloneFlags) missing "not built yet";
+    272 unshare (flags: CloneFlags) = task::unshare::sys_unshare;
     273 set_robust_list (head: UserAddr, len: usize) = futex::sys_set_robust_list;
-    274 get_robust_list (pid: Pid, head: Out<u64>, len: Out<u64>) missing "not built yet";
+    274 get_robust_list (pid: Pid, head: Out<u64>, len: Out<u64>) = futex::sys_get_robust_list;
     275 splice (from: Fd, from_offset: InOut<i64>, to: Fd, to_offset: InOut<i64>, len: usize, flags: SpliceFlags) missing "not built yet";
     276 tee (from: Fd, to: Fd, len: usize, flags: SpliceFlags) missing "not built yet";
     277 sync_file_range (fd: Fd, offset: i64, len: i64, flags: SyncFileRangeFlags) = fs::rw::sys_sync_file_range;
@@ -54,20 +54,20 @@ syscalls! {
     299 recvmmsg (fd: Fd, messages: UserAddr, count: u32, flags: MsgFlags, timeout: InOut<Timespec>) missing "not built yet";
     300 fanotify_init (flags: FanInitFlags, event_flags: OpenFlags) missing "no fanotify";
     301 fanotify_mark (fd: Fd, flags: FanMarkFlags, mask: FanMask, dirfd: Fd, path: UserCStr) missing "no fanotify";
-    302 prlimit64 (pid: Pid, resource: Resource, new: In<Rlimit>, old: Out<Rlimit>) missing "not built yet";
+    302 prlimit64 (pid: Pid, resource: Resource, new: In<Rlimit>, old: Out<Rlimit>) = resource::limits::sys_prlimit64;
     303 name_to_handle_at (dirfd: Fd, path: UserCStr, handle: UserAddr, mount: Out<i32>, flags: HandleFlags) missing "no file handles";
     304 open_by_handle_at (mount: Fd, handle: UserAddr, flags: OpenFlags) missing "no file handles";
     305 clock_adjtime (clock: Clock, timex: InOut<Timex>) missing "not built yet";
     306 syncfs (fd: Fd) = fs::rw::sys_syncfs;
     307 sendmmsg (fd: Fd, messages: UserAddr, count: u32, flags: MsgFlags) missing "not built yet";
     308 setns (fd: Fd, kind: CloneFlags) missing "no name spaces yet";
-    309 getcpu (cpu: Out<u32>, node: Out<u32>, cache: UserAddr) missing "not built yet";
+    309 getcpu (cpu: Out<u32>, node: Out<u32>, cache: UserAddr) = sched::affinity::sys_getcpu;
     310 process_vm_readv (pid: Pid, local: IoVec, remote: RemoteVec, flags: u64) missing "not built yet";
     311 process_vm_writev (pid: Pid, local: IoVec, remote: RemoteVec, flags: u64) missing "not built yet";
-    312 kcmp (pid1: Pid, pid2: Pid, kind: KcmpType, first: u64, second: u64) missing "not built yet";
+    312 kcmp (pid1: Pid, pid2: Pid, kind: KcmpType, first: u64, second: u64) = task::unshare::sys_kcmp;
     313 finit_module (fd: Fd, params: UserCStr, flags: ModuleInitFlags) missing "no kernel modules";
-    314 sched_setattr (pid: Pid, attr: InOut<SchedAttr>, flags: u32) missing "not built yet";
-    315 sched_getattr (pid: Pid, attr: Out<SchedAttr>, size: u32, flags: u32) missing "not built yet";
+    314 sched_setattr (pid: Pid, attr: InOut<SchedAttr>, flags: u32) = sched::policy::sys_sched_setattr;
+    315 sched_getattr (pid: Pid, attr: Out<SchedAttr>, size: u32, flags: u32) = sched::policy::sys_sched_getattr;
     316 renameat2 (old_dirfd: Fd, old: UserCStr, new_dirfd: Fd, new: UserCStr, flags: RenameFlags) = fs::names::sys_renameat2;
     317 seccomp (op: SeccompOp, flags: SeccompFilterFlags, args: UserAddr) missing "no filters of the guest's own yet";
     318 getrandom (buf: OutBuf, flags: GrndFlags) = task::ids::sys_getrandom;
@@ -76,14 +76,14 @@ syscalls! {
     321 bpf (cmd: BpfCmd, attr: UserAddr, size: u32) missing "no BPF";
     322 execveat (dirfd: Fd, path: UserCStr, arguments: StringArray, environment: Environment, flags: AtFlags) = exec::syscalls::sys_execveat;
     323 userfaultfd (flags: UserfaultfdFlags) missing "refused: the host's would be half of it";
-    324 membarrier (cmd: MembarrierCmd, flags: MembarrierFlags, cpu: i32) missing "not built yet";
+    324 membarrier (cmd: MembarrierCmd, flags: MembarrierFlags, cpu: i32) = sched::membarrier::sys_membarrier;
     325 mlock2 (addr: UserAddr, len: u64, flags: MlockFlags) missing "not built yet";
     326 copy_file_range (from: Fd, from_offset: InOut<i64>, to: Fd, to_offset: InOut<i64>, len: usize, flags: u32) = fs::rw::sys_copy_file_range;
     327 preadv2 (fd: Fd, vec: OutVec, offset: i64, offset_high: u64, flags: RwfFlags) = fs::rw::sys_preadv2;
     328 pwritev2 (fd: Fd, vec: IoVec, offset: i64, offset_high: u64, flags: RwfFlags) = fs::rw::sys_pwritev2;
-    329 pkey_mprotect (addr: UserAddr, len: u64, prot: Prot, key: i32) missing "not built yet";
-    330 pkey_alloc (flags: u64, access: PkeyAccess) missing "not built yet";
-    331 pkey_free (key: i32) missing "not built yet";
+    329 pkey_mprotect (addr: UserAddr, len: u64, prot: Prot, key: i32) = mm::syscalls::sys_pkey_mprotect;
+    330 pkey_alloc (flags: u64, access: PkeyAccess) = mm::syscalls::sys_pkey_alloc;
+    331 pkey_free (key: i32) = mm::syscalls::sys_pkey_free;
     332 statx (dirfd: Fd, path: UserCStr, flags: AtFlags, mask: StatxMask, stat: Out<Statx>) = fs::stat::sys_statx;
     333 io_pgetevents (context: Hex, min: i64, max: i64, events: UserAddr, timeout: In<Timespec>, mask: In<SigsetArg>) missing "no asynchronous I/O yet";
     334 rseq (area: UserAddr, len: u32, flags: u32, signature: Hex) missing "refused: exec in place would leave the host a registration";

@@ -1,5 +1,8 @@
 //! Resource limits and usage.
 
+pub mod limits;
+pub mod usage;
+
 use std::time::Duration;
 
 /// The limits of a group (`getrlimit`), by number: `(soft, hard)`.

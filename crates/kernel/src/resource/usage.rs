@@ -1,0 +1,118 @@
+//! `getrusage`, `times`, and where their numbers come from.
+//!
+//! A guest's user time is that of its host threads in the guest's code. Its system time is that of the same threads in
+//! the host, and that of the kernel's threads which serve its calls.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use abi::{Errno, Rusage, RusageWho, Tms};
+use platform::HostUsage;
+use sync::SysResult;
+
+use super::{Usage, ticks};
+use crate::syscall::Out;
+use crate::task::{CurrentTask, Task, ThreadGroup};
+
+impl From<HostUsage> for Usage {
+    fn from(host: HostUsage) -> Usage {
+        Usage {
+            user: host.user,
+            system: host.system,
+            max_resident: host.max_resident_kib,
+            minor_faults: host.minor_faults,
+            major_faults: host.major_faults,
+            voluntary_switches: host.voluntary_switches,
+            involuntary_switches: host.involuntary_switches,
+        }
+    }
+}
+
+/// CPU time of the calling kernel thread.
+pub(crate) fn this_threads_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+impl Task {
+    /// What this thread has used.
+    pub fn usage(&self) -> Usage {
+        let meter = self.meter.lock().clone();
+        let mut usage = meter.map(|meter| Usage::from(meter.read())).unwrap_or_default();
+        usage.system += self.kernel_time();
+        usage
+    }
+
+    /// CPU time that its kernel thread has used.
+    fn kernel_time(&self) -> Duration {
+        match self.kernel_thread.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            tid => host::clock::thread_cpu_time(tid).unwrap_or_default(),
+        }
+    }
+}
+
+impl ThreadGroup {
+    /// What the process has used: its host process now, host processes before that, and the kernel's threads.
+    pub fn usage_of(&self, threads: &[Arc<Task>]) -> Usage {
+        let mut usage = self.usage.lock().own();
+        let space = threads.first().and_then(|task| task.shared.lock().mm.as_ref().map(|mm| mm.space.clone()));
+        if let Some(space) = space {
+            usage.add(&Usage::from(space.usage()));
+        }
+        for thread in threads {
+            usage.system += thread.kernel_time();
+        }
+        usage
+    }
+}
+
+impl CurrentTask {
+    /// What its process has used so far.
+    pub fn group_usage(&self) -> Usage {
+        self.group().usage_of(&self.kernel().tasks.threads(self.pid()))
+    }
+
+    /// CPU time of its process, for clocks and limits: user and system.
+    pub fn process_cpu_time(&self) -> Duration {
+        let usage = self.group_usage();
+        usage.user + usage.system
+    }
+
+    /// CPU time of this thread.
+    pub fn thread_cpu_time(&self) -> Duration {
+        let usage = self.task.usage();
+        usage.user + usage.system
+    }
+}
+
+pub fn sys_getrusage(task: &mut CurrentTask, who: RusageWho, usage: Out<Rusage>) -> SysResult<()> {
+    let found = match who {
+        RusageWho::SELF => task.group_usage(),
+        RusageWho::THREAD => task.task.usage(),
+        RusageWho::CHILDREN => task.group().usage.lock().children,
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    task.mm.write(usage.0, &found.to_rusage())
+}
+
+/// The result is the time since the host started, in clock ticks.
+pub fn sys_times(task: &mut CurrentTask, times: Out<Tms>) -> SysResult<i64> {
+    if !times.is_null() {
+        let (own, children) = (task.group_usage(), task.group().usage.lock().children);
+        let tms = Tms {
+            utime: own.user_ticks(),
+            stime: own.system_ticks(),
+            cutime: children.user_ticks(),
+            cstime: children.system_ticks(),
+        };
+        task.mm.write(times.0, &tms)?;
+    }
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let since_boot = Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    );
+    Ok(ticks(since_boot))
+}

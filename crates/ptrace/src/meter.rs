@@ -1,0 +1,114 @@
+//! What guest processes and threads have used, from the host's `/proc`.
+//!
+//! `stat` has user and system time in clock ticks only; the sums are known to the nanosecond, and are split in the
+//! ratio of those, as the host itself does for `getrusage`.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use platform::{HostUsage, Meter};
+
+/// One guest thread's.
+pub(crate) struct ThreadMeter {
+    tgid: i32,
+    tid: i32,
+    /// What it was when last read, for when the thread has ended.
+    last: Mutex<HostUsage>,
+}
+
+impl ThreadMeter {
+    pub(crate) fn new(tgid: i32, tid: i32) -> ThreadMeter {
+        ThreadMeter { tgid, tid, last: Mutex::default() }
+    }
+}
+
+impl Meter for ThreadMeter {
+    fn read(&self) -> HostUsage {
+        let directory = format!("/proc/{}/task/{}", self.tgid, self.tid);
+        let total = read(&directory, "schedstat")
+            .and_then(|text| text.split_ascii_whitespace().next()?.parse().ok())
+            .map(Duration::from_nanos);
+        if let (Some(total), Some(usage)) = (total, read_usage(&directory)) {
+            *self.last.lock() = split(total, usage);
+        }
+        *self.last.lock()
+    }
+}
+
+/// A whole process's. `None`: it is gone.
+pub(crate) fn process_usage(tgid: i32) -> Option<HostUsage> {
+    let total = host::clock::process_cpu_time(tgid)?;
+    read_usage(&format!("/proc/{tgid}")).map(|usage| split(total, usage))
+}
+
+/// The same of one that has been reaped.
+pub(crate) fn reaped_usage(usage: &host::wait::Usage) -> HostUsage {
+    HostUsage {
+        user: usage.user,
+        system: usage.system,
+        max_resident_kib: usage.max_resident,
+        minor_faults: usage.minor_faults,
+        major_faults: usage.major_faults,
+        voluntary_switches: usage.voluntary_switches,
+        involuntary_switches: usage.involuntary_switches,
+    }
+}
+
+fn read(directory: &str, name: &str) -> Option<String> {
+    std::fs::read_to_string(format!("{directory}/{name}")).ok()
+}
+
+/// All but the exact sum of times.
+fn read_usage(directory: &str) -> Option<HostUsage> {
+    let stat = read(directory, "stat")?;
+    let status = read(directory, "status").unwrap_or_default();
+    parse(&stat, &status)
+}
+
+fn parse(stat: &str, status: &str) -> Option<HostUsage> {
+    // Behind the name, which may hold anything: the state is field 3.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3).and_then(|text| text.parse().ok()).unwrap_or(0u64);
+    let line = |name: &str| {
+        let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
+        rest.split_ascii_whitespace().next()?.parse().ok()
+    };
+    Some(HostUsage {
+        user: ticks(field(14)),
+        system: ticks(field(15)),
+        max_resident_kib: line("VmHWM:").unwrap_or(0),
+        minor_faults: field(10),
+        major_faults: field(12),
+        voluntary_switches: line("voluntary_ctxt_switches:").unwrap_or(0),
+        involuntary_switches: line("nonvoluntary_ctxt_switches:").unwrap_or(0),
+    })
+}
+
+/// A clock tick of `/proc` is 1/100 s.
+fn ticks(count: u64) -> Duration {
+    Duration::from_millis(count.saturating_mul(10))
+}
+
+/// Splits the exact sum in the ratio of user and system ticks (Linux: `cputime_adjust`).
+fn split(total: Duration, usage: HostUsage) -> HostUsage {
+    let (user, sum) = (usage.user.as_nanos(), (usage.user + usage.system).as_nanos());
+    // A thread without a tick yet has computed rather than called.
+    let user = (total.as_nanos() * user).checked_div(sum).unwrap_or(total.as_nanos());
+    let user = Duration::from_nanos(u64::try_from(user).unwrap_or(u64::MAX));
+    HostUsage { user, system: total.saturating_sub(user), ..usage }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_and_status_are_read_by_their_fields() {
+        let stat = "7 (odd ) (name) R 1 2 3 0 -1 4194304 111 0 22 0 30 10 0 0 20 0 1 0 5 6 7";
+        let status = "Name:\tx\nVmHWM:\t    1234 kB\nvoluntary_ctxt_switches:\t8\nnonvoluntary_ctxt_switches:\t9\n";
+        let usage = split(Duration::from_nanos(800), parse(stat, status).expect("it is well-formed"));
+        assert_eq!((usage.user, usage.system), (Duration::from_nanos(600), Duration::from_nanos(200)));
+        assert_eq!((usage.minor_faults, usage.major_faults, usage.max_resident_kib), (111, 22, 1234));
+        assert_eq!((usage.voluntary_switches, usage.involuntary_switches), (8, 9));
+    }
+}
