@@ -7,6 +7,7 @@ use abi::{
     Errno, SaFlags, SiCode, SigSet, Sigaction, Sigaltstack, Siginfo, SigmaskHow, Signal, SsFlags, Timespec,
 };
 use sync::{SysError, SysResult, WaitEnd};
+use vfs::Cred;
 
 use super::frame::{is_on_stack, stack_flags};
 use super::send::{Target, check_kill, send};
@@ -186,13 +187,17 @@ pub(crate) fn kill_group(task: &CurrentTask, pid: i32, info: Siginfo) -> SysResu
         return Err(Errno::EINVAL.into());
     }
     let own_sid = tasks.groups.get(&task.group().pid).map(|own| own.sid);
-    if let Some(leader) = entry.threads.first() {
-        if pid != task.group().pid {
-            check_kill(&task.cred, &leader.cred(), info.signo, own_sid == Some(entry.sid))?;
-        }
-        if info.signo.0 != 0 {
-            send(&entry.group, &entry.threads, Target::Group, info)?;
-        }
+    let target = match (entry.threads.first(), entry.zombie) {
+        (Some(leader), _) => leader.cred(),
+        (None, Some(zombie)) => Arc::new(Cred::user(zombie.uid, 0, &[])),
+        // The kernel's own init.
+        (None, None) => Arc::new(Cred::root()),
+    };
+    if pid != task.group().pid {
+        check_kill(&task.cred, &target, info.signo, own_sid == Some(entry.sid))?;
+    }
+    if info.signo.0 != 0 && !entry.threads.is_empty() {
+        send(&entry.group, &entry.threads, Target::Group, info)?;
     }
     Ok(())
 }
