@@ -19,13 +19,15 @@ fn field(text: &[u8]) -> [u8; 65] {
 
 pub fn sys_uname(task: &mut CurrentTask, name: Out<Utsname>) -> SysResult<()> {
     let own = task.kernel();
+    let nodename = field(&own.hostname.lock());
+    let domainname = field(&own.domainname.lock());
     let names = Utsname {
         sysname: field(b"Linux"),
-        nodename: field(&own.hostname.lock()),
+        nodename,
         release: field(kernel::RELEASE.as_bytes()),
         version: field(kernel::VERSION.as_bytes()),
         machine: field(b"x86_64"),
-        domainname: field(&own.domainname.lock()),
+        domainname,
     };
     task.mm.write(name.0, &names)
 }

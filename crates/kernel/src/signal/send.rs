@@ -66,10 +66,14 @@ pub fn send(
         }
         match target {
             Target::Thread(task) => woken = Some(task.clone()),
+            // Linux: stopped threads want none; it stays pending until they go on.
+            Target::Group if matches!(state.stop, StopState::Stopped { .. }) => woken = None,
             // Any thread that takes it will do; the leader if it can, as on Linux.
             Target::Group => woken = threads.iter().find(|task| wants(task, signal)).cloned(),
         }
+        let stopped = matches!(state.stop, StopState::Stopped { .. });
         if let Some(task) = &woken
+            && !stopped
             && is_fatal_at_once(task, signal)
             && state.exit.is_none()
         {

@@ -1,11 +1,13 @@
 //! `wait4` and `waitid`.
 
+use std::sync::Arc;
+
 use abi::{ChldCode, Errno, PidfdFlags, Rusage, Siginfo, Signal, WaitIdType, WaitOptions};
 use sync::{SysError, SysResult, WaitEnd};
 
 use crate::resource::Usage;
 use crate::syscall::{Out, Pid};
-use crate::task::{CurrentTask, GroupEntry, GroupExit, TasksInner};
+use crate::task::{CurrentTask, GroupEntry, GroupExit, Task, TasksInner};
 
 /// Which children are waited for.
 #[derive(Clone, Copy, Debug)]
@@ -148,8 +150,8 @@ fn own_group(task: &CurrentTask) -> i32 {
 fn wait(task: &mut CurrentTask, which: Which, options: WaitOptions) -> SysResult<Option<Event>> {
     let kernel = task.kernel().clone();
     let group = task.group().clone();
-    let parent = group.pid;
-    let look = |_: &CurrentTask| match find(&mut kernel.tasks.lock(), parent, which, options) {
+    let own = task.task.clone();
+    let look = |_: &CurrentTask| match find(&mut kernel.tasks.lock(), &own, which, options) {
         Found::Event(event) => Some(Ok(Some(event))),
         Found::None => Some(Err(SysError::from(Errno::ECHILD))),
         Found::Later if options.contains(WaitOptions::NOHANG) => Some(Ok(None)),
@@ -169,13 +171,14 @@ enum Found {
     None,
 }
 
-fn find(tasks: &mut TasksInner, parent: i32, which: Which, options: WaitOptions) -> Found {
-    let Some(own) = tasks.groups.get(&parent) else { return Found::None };
+fn find(tasks: &mut TasksInner, parent: &Arc<Task>, which: Which, options: WaitOptions) -> Found {
+    let Some(own) = tasks.groups.get(&parent.group.pid) else { return Found::None };
     let mut result = Found::None;
     let mut reap = None;
     for child in &own.children {
         let Some(entry) = tasks.groups.get(child) else { continue };
-        if !fits(entry, which, options) {
+        let another_threads = || !entry.parent_thread.upgrade().is_some_and(|made| Arc::ptr_eq(&made, parent));
+        if !fits(entry, which, options) || (options.contains(WaitOptions::NOTHREAD) && another_threads()) {
             continue;
         }
         if let Some(event) = event_of(entry, options) {
