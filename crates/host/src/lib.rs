@@ -3,11 +3,10 @@
 //!
 //! Main parts: [`vm`] (another process's memory), [`wait`] (stops and deaths of children), [`signal`]
 //! (kicks and dispositions), [`clock`] (CPU time of others). Neighbours: above it `ptrace`, `kernel`, the file
-//! systems and `cli`; below it
-//! `libc` only.
+//! systems and `cli`; below it `libc` only.
 
-pub mod lock;
 pub mod clock;
+pub mod lock;
 pub mod membarrier;
 pub mod process;
 pub mod signal;

@@ -81,5 +81,9 @@ pub fn sys_setsid(task: &mut CurrentTask) -> SysResult<Pid> {
     }
     let own = tasks.groups.get_mut(&pid).ok_or(Errno::ESRCH)?;
     (own.sid, own.pgid) = (pid, pid);
+    let terminal = own.group.terminal.lock().take();
+    drop(tasks);
+    // A new session has none.
+    drop(terminal);
     Ok(Pid(pid))
 }
