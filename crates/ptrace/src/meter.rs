@@ -105,7 +105,8 @@ mod tests {
     #[test]
     fn stat_and_status_are_read_by_their_fields() {
         let stat = "7 (odd ) (name) R 1 2 3 0 -1 4194304 111 0 22 0 30 10 0 0 20 0 1 0 5 6 7";
-        let status = "Name:\tx\nVmHWM:\t    1234 kB\nvoluntary_ctxt_switches:\t8\nnonvoluntary_ctxt_switches:\t9\n";
+        let status =
+            "Name:\tx\nVmHWM:\t    1234 kB\nvoluntary_ctxt_switches:\t8\nnonvoluntary_ctxt_switches:\t9\n";
         let usage = split(Duration::from_nanos(800), parse(stat, status).expect("it is well-formed"));
         assert_eq!((usage.user, usage.system), (Duration::from_nanos(600), Duration::from_nanos(200)));
         assert_eq!((usage.minor_faults, usage.major_faults, usage.max_resident_kib), (111, 22, 1234));

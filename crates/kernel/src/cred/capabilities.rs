@@ -24,11 +24,7 @@ fn read_header(task: &CurrentTask, at: InOut<CapUserHeader>) -> SysResult<(usize
     Ok((words, header.pid))
 }
 
-pub fn sys_capget(
-    task: &mut CurrentTask,
-    header: InOut<CapUserHeader>,
-    data: OutCapData,
-) -> SysResult<()> {
+pub fn sys_capget(task: &mut CurrentTask, header: InOut<CapUserHeader>, data: OutCapData) -> SysResult<()> {
     let (words, pid) = match read_header(task, header) {
         // A probe for the version.
         Err(error) if data.0.is_null() && error.errno() == Some(Errno::EINVAL) => return Ok(()),
@@ -54,11 +50,7 @@ pub fn sys_capget(
     task.mm.write_bytes(data.0, bytes.get(..words * size_of::<CapUserData>()).unwrap_or(bytes))
 }
 
-pub fn sys_capset(
-    task: &mut CurrentTask,
-    header: InOut<CapUserHeader>,
-    data: InCapData,
-) -> SysResult<()> {
+pub fn sys_capset(task: &mut CurrentTask, header: InOut<CapUserHeader>, data: InCapData) -> SysResult<()> {
     let (words, pid) = read_header(task, header)?;
     if pid != 0 && pid != task.tid() {
         return Err(Errno::EPERM.into());

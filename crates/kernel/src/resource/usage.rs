@@ -57,7 +57,8 @@ impl ThreadGroup {
     /// What the process has used: its host process now, host processes before that, and the kernel's threads.
     pub fn usage_of(&self, threads: &[Arc<Task>]) -> Usage {
         let mut usage = self.usage.lock().own();
-        let space = threads.first().and_then(|task| task.shared.lock().mm.as_ref().map(|mm| mm.space.clone()));
+        let space =
+            threads.first().and_then(|task| task.shared.lock().mm.as_ref().map(|mm| mm.space.clone()));
         if let Some(space) = space {
             usage.add(&Usage::from(space.usage()));
         }
@@ -110,9 +111,7 @@ pub fn sys_times(task: &mut CurrentTask, times: Out<Tms>) -> SysResult<i64> {
         task.mm.write(times.0, &tms)?;
     }
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let since_boot = Duration::new(
-        u64::try_from(now.tv_sec).unwrap_or(0),
-        u32::try_from(now.tv_nsec).unwrap_or(0),
-    );
+    let since_boot =
+        Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0));
     Ok(ticks(since_boot))
 }

@@ -25,12 +25,7 @@ fn kind(which: IoprioWho) -> Result<Who, Errno> {
     }
 }
 
-pub fn sys_ioprio_set(
-    task: &mut CurrentTask,
-    which: IoprioWho,
-    who: i32,
-    priority: Ioprio,
-) -> SysResult<()> {
+pub fn sys_ioprio_set(task: &mut CurrentTask, which: IoprioWho, who: i32, priority: Ioprio) -> SysResult<()> {
     let privileged = task.cred.capable(Capability::SYS_ADMIN) || task.cred.capable(Capability::SYS_NICE);
     match class(priority.0) {
         IoprioClass::RT if !privileged => return Err(Errno::EPERM.into()),

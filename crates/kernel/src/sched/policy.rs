@@ -167,11 +167,7 @@ fn is_known(policy: SchedPolicy) -> bool {
     is_fair(policy) || matches!(policy, SchedPolicy::DEADLINE | SchedPolicy::EXT)
 }
 
-pub fn sys_sched_rr_get_interval(
-    task: &mut CurrentTask,
-    pid: Pid,
-    interval: Out<Timespec>,
-) -> SysResult<()> {
+pub fn sys_sched_rr_get_interval(task: &mut CurrentTask, pid: Pid, interval: Out<Timespec>) -> SysResult<()> {
     let nsec = if of(task, pid)?.policy == SchedPolicy::RR { TURN_NS } else { 0 };
     task.mm.write(interval.0, &Timespec { sec: 0, nsec })
 }

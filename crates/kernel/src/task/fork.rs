@@ -349,9 +349,7 @@ impl ThreadGroup {
         *child.terminal.lock() = terminal;
         child.thp_disable.store(self.thp_disable.load(Ordering::Relaxed), Ordering::Relaxed);
         // Whoever had more authority before may have left its mark on this memory too.
-        child
-            .authority_unchanged
-            .store(self.authority_unchanged.load(Ordering::Relaxed), Ordering::Relaxed);
+        child.authority_unchanged.store(self.authority_unchanged.load(Ordering::Relaxed), Ordering::Relaxed);
         let command_line = self.command_line.lock().clone();
         *child.command_line.lock() = command_line;
         child

@@ -29,11 +29,7 @@ pub fn sys_set_tid_address(task: &mut CurrentTask, at: UserAddr) -> SysResult<Pi
 /// XSAVE features that a process must ask for (`XTILEDATA`).
 const DYNAMIC_FEATURES: u64 = 1 << 18;
 
-pub fn sys_arch_prctl(
-    task: &mut CurrentTask,
-    code: ArchPrctlOp,
-    value: ArchPrctlArg,
-) -> SysResult<usize> {
+pub fn sys_arch_prctl(task: &mut CurrentTask, code: ArchPrctlOp, value: ArchPrctlArg) -> SysResult<usize> {
     match code {
         ArchPrctlOp::GET_CPUID => Ok(1),
         ArchPrctlOp::SET_CPUID if value.0 != 0 => Ok(0),

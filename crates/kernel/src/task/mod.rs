@@ -13,11 +13,11 @@ pub mod fork;
 mod group;
 pub mod ids;
 mod pid_table;
-pub mod process_group;
 pub mod pidfd;
+pub mod process_group;
 pub mod run;
-pub mod unshare;
 mod trap;
+pub mod unshare;
 pub mod wait;
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};

@@ -83,16 +83,15 @@ pub fn sys_kcmp(
     };
     let (one, other) = match kind {
         KcmpType::FILE => (file(&one, first)?, file(&other, second)?),
-        KcmpType::VM => {
-            (place(one.mm.map(|mm| mm.identity())), place(other.mm.map(|mm| mm.identity())))
-        }
+        KcmpType::VM => (place(one.mm.map(|mm| mm.identity())), place(other.mm.map(|mm| mm.identity()))),
         KcmpType::FILES => (
             place(one.files.map(|files| Arc::as_ptr(&files).addr())),
             place(other.files.map(|files| Arc::as_ptr(&files).addr())),
         ),
-        KcmpType::FS => {
-            (place(one.fs.map(|fs| Arc::as_ptr(&fs).addr())), place(other.fs.map(|fs| Arc::as_ptr(&fs).addr())))
-        }
+        KcmpType::FS => (
+            place(one.fs.map(|fs| Arc::as_ptr(&fs).addr())),
+            place(other.fs.map(|fs| Arc::as_ptr(&fs).addr())),
+        ),
         KcmpType::SIGHAND => (Arc::as_ptr(&one.handlers).addr(), Arc::as_ptr(&other.handlers).addr()),
         // Nobody has one of these.
         KcmpType::IO | KcmpType::SYSVSEM => (0, 0),

@@ -177,7 +177,8 @@ fn find(tasks: &mut TasksInner, parent: &Arc<Task>, which: Which, options: WaitO
     let mut reap = None;
     for child in &own.children {
         let Some(entry) = tasks.groups.get(child) else { continue };
-        let another_threads = || !entry.parent_thread.upgrade().is_some_and(|made| Arc::ptr_eq(&made, parent));
+        let another_threads =
+            || !entry.parent_thread.upgrade().is_some_and(|made| Arc::ptr_eq(&made, parent));
         if !fits(entry, which, options) || (options.contains(WaitOptions::NOTHREAD) && another_threads()) {
             continue;
         }

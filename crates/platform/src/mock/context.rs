@@ -12,8 +12,8 @@ use super::futex::{End, Key};
 use super::memory::Memory;
 use super::{Process, World};
 use crate::{
-    HostUsage, Meter, AddressSpace, Context, ExitStatus, FutexCall, HostCall, HostCallError, HostCallFailure, Interrupter,
-    NewContext, NewProcess, PlatformError, Reach, Registers, SyscallEntry, Trap,
+    AddressSpace, Context, ExitStatus, FutexCall, HostCall, HostCallError, HostCallFailure, HostUsage,
+    Interrupter, Meter, NewContext, NewProcess, PlatformError, Reach, Registers, SyscallEntry, Trap,
 };
 
 /// Instructions between two looks at kicks and death, with the memory locked.

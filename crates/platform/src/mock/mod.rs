@@ -19,7 +19,8 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::{
-    HostUsage, AddressSpace, Capabilities, GuestRange, NewProcess, Platform, PlatformError, Reach, Registers, Vdso,
+    AddressSpace, Capabilities, GuestRange, HostUsage, NewProcess, Platform, PlatformError, Reach, Registers,
+    Vdso,
 };
 
 use context::NewMockThread;
