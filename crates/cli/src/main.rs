@@ -6,6 +6,7 @@
 
 mod check;
 mod console;
+mod memory_files;
 mod options;
 mod program;
 mod root;

@@ -20,6 +20,7 @@ use sync::SysError;
 use vfs::ops;
 use vfs::{FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, NoSpecialFiles, Path};
 
+use crate::memory_files::Memfds;
 use crate::options::RunOptions;
 
 /// What is mounted, and where a program begins.
@@ -32,6 +33,8 @@ pub(crate) struct NameSpace {
     pub proc: Arc<ProcFs>,
     /// Shows a kernel's ptys once it is attached.
     pub devpts: Arc<DevPts>,
+    /// What makes the files of `memfd_create`.
+    pub memfds: Memfds,
 }
 
 /// Devices that are there: name, major and minor number, mode.
@@ -93,7 +96,8 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
     for place in &options.tmpfs {
         setup.tmpfs(place, "tmpfs", 0o1777)?;
     }
-    Ok(NameSpace { mounts, root, workdir, proc, devpts })
+    let memfds = Memfds::new(setup.self_fds.clone());
+    Ok(NameSpace { mounts, root, workdir, proc, devpts, memfds })
 }
 
 fn reach(options: &RunOptions) -> Reach {

@@ -60,6 +60,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     let kernel_options = KernelOptions { hostname: options.hostname.clone(), ..KernelOptions::default() };
     let kernel = Kernel::new(platform, kernel_options, name_space.mounts.clone(), special_files(), trace);
     name_space.proc.attach(&kernel);
+    kernel.set_memory_files(Box::new(name_space.memfds.clone()));
     name_space.devpts.attach(&kernel);
     let console = Console::open(&kernel)?;
     forward_signals(kernel.clone(), signals, console.as_ref().map(Console::resizer))?;

@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use abi::{Errno, FallocFlags, MAX_RW_COUNT, OpenFlags};
-use rustix::fs::{OFlags, SeekFrom};
+use abi::{Errno, FallocFlags, FcntlCmd, MAX_RW_COUNT, OpenFlags};
+use rustix::fs::{OFlags, SealFlags, SeekFrom};
 use sync::order::File as FileLevel;
 use sync::{Mutex, SleepLock, SysResult};
 use vfs::{Caller, FileDescription, FileOps, Inode, Mapping, MountFlags, Seek, UserRead, UserWrite, rw};
@@ -265,5 +265,28 @@ impl FileOps for TmpFile {
 
     fn host_fd(&self) -> Option<Arc<OwnedFd>> {
         self.host().ok().flatten()
+    }
+
+    /// Seals are those of the host's memfd. One that was not asked to allow them says so, as Linux's tmpfs does.
+    fn fcntl(
+        &self,
+        _: &FileDescription,
+        _: &dyn Caller,
+        command: FcntlCmd,
+        argument: u64,
+    ) -> SysResult<usize> {
+        if !matches!(command, FcntlCmd::ADD_SEALS | FcntlCmd::GET_SEALS) {
+            return Err(Errno::EINVAL.into());
+        }
+        self.node()?.make_host()?;
+        let host = self.host()?.ok_or(Errno::EINVAL)?;
+        if command == FcntlCmd::GET_SEALS {
+            let seals = rustix::fs::fcntl_get_seals(&host).map_err(errno)?;
+            return Ok(seals.bits() as usize);
+        }
+        // An `unsigned int` on Linux.
+        let seals = SealFlags::from_bits_retain(u32::try_from(argument & 0xffff_ffff).unwrap_or(0));
+        rustix::fs::fcntl_add_seals(&host, seals).map_err(errno)?;
+        Ok(0)
     }
 }

@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "process_vm_readv and writev take raw vectors")]
 
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// `(start, bytes)` in the other process.
 pub type Range = (u64, usize);
@@ -42,6 +43,22 @@ pub fn write_process(pid: i32, from: &[u8], to: &[Range]) -> io::Result<usize> {
         // SAFETY: the host only reads `local`, a part of `from`; `remote` is read only.
         unsafe { libc::process_vm_writev(pid, &local, 1, remote.as_ptr(), remote.len() as libc::c_ulong, 0) }
     })
+}
+
+/// Pages of `[offset, offset + len)` that are in the page cache (`cachestat`).
+///
+/// # Errors
+/// `EPERM` for files that are not the caller's to write, `ENOSYS` on hosts before Linux 6.5.
+pub fn cached_pages(file: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<u64> {
+    const CACHESTAT: libc::c_long = 451;
+    let range = [offset, len];
+    // Cached, dirty, writeback, evicted, recently evicted.
+    let mut counts = [0u64; 5];
+    let (range, into) = (range.as_ptr(), counts.as_mut_ptr());
+    // SAFETY: `cachestat` reads two words from `range` and writes five to `into`.
+    crate::check(unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), range, into, 0) })?;
+    let [cached, ..] = counts;
+    Ok(cached)
 }
 
 /// Splits `ranges` into chunks and adds up what `call(bytes done, bytes wanted, remote vector)` copies.

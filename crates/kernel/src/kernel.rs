@@ -69,6 +69,8 @@ pub struct Kernel {
     pub trace: Option<Trace>,
     /// Numbers and attributes of files without a path.
     pub anon: AnonFiles,
+    /// What makes the files of `memfd_create`.
+    pub(crate) memory_files: std::sync::OnceLock<Box<dyn crate::mm::memfd::MemoryFiles>>,
     /// What each user holds.
     pub users: Arc<UserCounts>,
     /// Held while an epoll is put into another.
@@ -135,6 +137,7 @@ impl Kernel {
             lock_waits: vfs::locks::Deadlocks::new(),
             trace,
             anon: AnonFiles::default(),
+            memory_files: std::sync::OnceLock::new(),
             users: Arc::default(),
             epoll_nesting: SleepLock::new(),
             booted: Instant::now(),
@@ -196,6 +199,11 @@ impl Kernel {
         let entry = GroupEntry { parent: 0, name: b"init".to_vec(), ..GroupEntry::new(group) };
         tasks.add_group(entry, None);
         tasks.reserve_pid().ok_or(Errno::EAGAIN.into())
+    }
+
+    /// Says where the files of `memfd_create` come from; the first word holds.
+    pub fn set_memory_files(&self, files: Box<dyn crate::mm::memfd::MemoryFiles>) {
+        let _ = self.memory_files.set(files);
     }
 
     pub fn main_pid(&self) -> i32 {

@@ -69,6 +69,7 @@ fn identity(cx: &Cx<'_>, record: &MmRecord, vma: &Vma) -> (u64, u64, u64, Vec<u8
             (*offset, attributes.dev, attributes.ino, name)
         }
         Backing::Special(name) => (0, 0, 0, name.as_bytes().to_vec()),
+        Backing::Shared { memory, offset } => (*offset, 1, memory.ino, b"/dev/zero (deleted)".to_vec()),
         Backing::Anonymous if vma.flags.contains(VmaFlags::SHARED) => {
             (0, 1, 1, b"/dev/zero (deleted)".to_vec())
         }

@@ -196,7 +196,7 @@ fn open_maps(maps: &[ImageMap]) -> SysResult<Vec<Option<Arc<OwnedFd>>>> {
             Mapping::Host(fd) => Ok(Some(fd)),
             Mapping::Zero => Err(Errno::ENOEXEC.into()),
         },
-        Backing::Anonymous | Backing::Special(_) => Ok(None),
+        Backing::Anonymous | Backing::Shared { .. } | Backing::Special(_) => Ok(None),
     };
     maps.iter().map(open).collect()
 }
@@ -204,7 +204,7 @@ fn open_maps(maps: &[ImageMap]) -> SysResult<Vec<Option<Arc<OwnedFd>>>> {
 fn map_call<'a>(map: &ImageMap, fd: Option<&'a Arc<OwnedFd>>) -> HostCall<'a> {
     let offset = match &map.vma.backing {
         Backing::File { offset, .. } => *offset,
-        Backing::Anonymous | Backing::Special(_) => 0,
+        Backing::Anonymous | Backing::Shared { .. } | Backing::Special(_) => 0,
     };
     HostCall::Map {
         addr: UserAddr(map.vma.start),

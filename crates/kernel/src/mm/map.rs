@@ -6,9 +6,9 @@ use std::sync::Arc;
 use abi::{Errno, GUEST_TOP, MapFlags, PAGE_SIZE, Prot, UserAddr};
 use platform::{HostCall, MapFile};
 use sync::SysResult;
-use vfs::{FileDescription, Mapping, MountFlags};
+use vfs::{Mapping, MountFlags};
 
-use crate::mm::{Backing, MmRecord, Vma, VmaFlags};
+use crate::mm::{Backing, MmRecord, SharedMemory, Vma, VmaFlags};
 use crate::resource;
 use crate::task::CurrentTask;
 
@@ -25,9 +25,31 @@ pub struct MapRequest {
     pub len: u64,
     pub prot: Prot,
     pub flags: MapFlags,
-    /// The file and the offset in it.
-    pub file: Option<(Arc<FileDescription>, u64)>,
+    /// What is mapped, from which offset on. `Anonymous` with `SHARED` gets memory of its own.
+    pub backing: Backing,
 }
+
+/// The descriptor that a mapping is made from, kept for the length of the host call.
+enum HostSource {
+    /// Fresh zero pages.
+    Zero,
+    File(Arc<OwnedFd>),
+    Shared(Arc<SharedMemory>),
+}
+
+impl HostSource {
+    fn map_file(&self, offset: u64) -> Option<MapFile<'_>> {
+        match self {
+            HostSource::Zero => None,
+            HostSource::File(fd) => Some(MapFile { fd: fd.as_fd(), offset }),
+            HostSource::Shared(memory) => Some(MapFile { fd: memory.file.as_fd(), offset }),
+        }
+    }
+}
+
+/// Shared anonymous mappings of one process that have a host descriptor each; more have none, and cannot be mapped
+/// twice.
+const MAX_SHARED_MEMORY: usize = 256;
 
 impl CurrentTask {
     /// Maps; returns where.
@@ -38,38 +60,72 @@ impl CurrentTask {
     }
 
     pub(super) fn map_locked(&mut self, request: MapRequest) -> SysResult<u64> {
-        let MapRequest { addr, len, prot, flags, file } = request;
+        let MapRequest { addr, len, prot, mut flags, mut backing } = request;
         let fixed = flags.intersects(MapFlags::FIXED | MapFlags::FIXED_NOREPLACE);
+        if flags.contains(MapFlags::SHARED) && matches!(backing, Backing::Anonymous) {
+            backing = self.shared_memory(len);
+        }
         let (start, vma) = {
             let mm = self.mm.clone();
             let record = mm.record();
             if record.vmas.count() > MAX_MAP_COUNT {
                 return Err(Errno::ENOMEM.into());
             }
+            if let Some(on_fault) = record.lock_future {
+                flags |= MapFlags::LOCKED;
+                flags.set(MapFlags::POPULATE, flags.contains(MapFlags::POPULATE) || !on_fault);
+            }
             let start = if fixed {
                 self.check_fixed(&record, addr, len, flags)?
             } else {
                 place(&record, addr, len, flags)?
             };
-            let vma = new_vma(start, len, prot, flags, &file)?;
+            let mut vma = new_vma(start, len, prot, flags, backing)?;
+            vma.flags.set(VmaFlags::LOCK_ON_FAULT, record.lock_future == Some(true));
+            if flags.contains(MapFlags::LOCKED) {
+                self.check_lock_limit(&record, len)?;
+            }
             let freed: u64 =
                 record.vmas.overlapping(start, start + len).map(|old| overlap(old, start, len)).sum();
             self.check_limits(&record, len, freed, vma.is_data())?;
             (start, vma)
         };
-        let backing = host_file(&file, flags, prot)?;
+        let source = host_source(&vma.backing, flags, prot)?;
+        let offset = match &vma.backing {
+            Backing::File { offset, .. } | Backing::Shared { offset, .. } => *offset,
+            Backing::Anonymous | Backing::Special(_) => 0,
+        };
+        // A locked page is one that is there.
+        let locks = vma.flags.contains(VmaFlags::LOCKED) && !vma.flags.contains(VmaFlags::LOCK_ON_FAULT);
+        let host = host_flags(flags, fixed, matches!(source, HostSource::Zero), locks);
         let call = HostCall::Map {
             addr: UserAddr(start),
             len,
             prot: prot.bits(),
-            flags: host_flags(flags, fixed, backing.is_none()),
-            file: backing
-                .as_ref()
-                .map(|fd| MapFile { fd: fd.as_fd(), offset: file.as_ref().map_or(0, |(_, at)| *at) }),
+            flags: host,
+            file: source.map_file(offset),
         };
         self.host_calls(&[call])?;
-        self.mm.record().vmas.insert(vma);
+        let mut replaced = Vec::new();
+        {
+            let mut record = self.mm.record();
+            if fixed {
+                replaced = record.vmas.remove(start, start + len);
+            }
+            record.vmas.insert(vma);
+        }
+        // Files whose last mapping this was are closed outside the record's lock.
+        drop(replaced);
         Ok(start)
+    }
+
+    fn shared_memory(&self, len: u64) -> Backing {
+        let known = {
+            let record = self.mm.record();
+            record.vmas.iter().filter(|vma| matches!(vma.backing, Backing::Shared { .. })).count()
+        };
+        let memory = if known < MAX_SHARED_MEMORY { SharedMemory::new(len) } else { None };
+        memory.map_or(Backing::Anonymous, |memory| Backing::Shared { memory, offset: 0 })
     }
 
     fn check_fixed(&self, record: &MmRecord, addr: u64, len: u64, flags: MapFlags) -> SysResult<u64> {
@@ -84,6 +140,9 @@ impl CurrentTask {
         }
         if flags.contains(MapFlags::FIXED_NOREPLACE) && !record.vmas.is_free(addr, addr + len) {
             return Err(Errno::EEXIST.into());
+        }
+        if record.vmas.has_sealed(addr, addr + len) {
+            return Err(Errno::EPERM.into());
         }
         Ok(addr)
     }
@@ -121,6 +180,9 @@ impl CurrentTask {
     pub(super) fn unmap_locked(&mut self, start: u64, len: u64) -> SysResult<()> {
         let splits = {
             let record = self.mm.record();
+            if record.vmas.has_sealed(start, start + len) {
+                return Err(Errno::EPERM.into());
+            }
             let inside = |at: u64| record.vmas.find(at).is_some_and(|vma| vma.start < at);
             inside(start) && inside(start + len) && record.vmas.count() >= MAX_MAP_COUNT
         };
@@ -142,6 +204,9 @@ impl CurrentTask {
         let end = start + len;
         let (until, error) = {
             let record = mm.record();
+            if record.vmas.has_sealed(start, end) {
+                return Err(Errno::EPERM.into());
+            }
             let mapped = record.vmas.mapped_until(start, end);
             let refused = record.vmas.overlapping(start, mapped).find(|vma| !vma.may.contains(prot));
             match refused {
@@ -203,7 +268,7 @@ fn overlap(vma: &Vma, start: u64, len: u64) -> u64 {
 }
 
 /// Chooses a place for a mapping that is not fixed.
-fn place(record: &MmRecord, hint: u64, len: u64, flags: MapFlags) -> SysResult<u64> {
+pub(super) fn place(record: &MmRecord, hint: u64, len: u64, flags: MapFlags) -> SysResult<u64> {
     if len > GUEST_TOP - MMAP_MIN_ADDR {
         return Err(Errno::ENOMEM.into());
     }
@@ -223,13 +288,7 @@ fn place(record: &MmRecord, hint: u64, len: u64, flags: MapFlags) -> SysResult<u
     found.or_else(|| record.vmas.free_above(len, MMAP_MIN_ADDR)).ok_or(Errno::ENOMEM.into())
 }
 
-fn new_vma(
-    start: u64,
-    len: u64,
-    prot: Prot,
-    flags: MapFlags,
-    file: &Option<(Arc<FileDescription>, u64)>,
-) -> SysResult<Vma> {
+fn new_vma(start: u64, len: u64, prot: Prot, flags: MapFlags, backing: Backing) -> SysResult<Vma> {
     let mut vma_flags = VmaFlags::empty();
     let shared = flags.contains(MapFlags::SHARED);
     for (wanted, flag) in [
@@ -241,7 +300,7 @@ fn new_vma(
         vma_flags.set(flag, wanted);
     }
     let mut may = Prot::READ | Prot::WRITE | Prot::EXEC;
-    if let Some((file, _)) = file {
+    if let Backing::File { file, .. } = &backing {
         if shared && !file.is_writable() {
             may.remove(Prot::WRITE);
         }
@@ -251,31 +310,30 @@ fn new_vma(
             may.remove(Prot::EXEC);
         }
     }
-    let backing = match file {
-        Some((file, offset)) => Backing::File { file: file.clone(), offset: *offset },
-        None => Backing::Anonymous,
-    };
     Ok(Vma { start, end: start + len, prot, may, flags: vma_flags, backing, name: None })
 }
 
-/// The host file behind a mapping; `None`: fresh zero pages.
-fn host_file(
-    file: &Option<(Arc<FileDescription>, u64)>,
-    flags: MapFlags,
-    prot: Prot,
-) -> SysResult<Option<Arc<OwnedFd>>> {
-    let Some((file, _)) = file else { return Ok(None) };
-    let writable = flags.contains(MapFlags::SHARED) && (file.is_writable() || prot.contains(Prot::WRITE));
-    match file.ops.mapping(file, writable)? {
-        Mapping::Host(fd) => Ok(Some(fd)),
-        Mapping::Zero => Ok(None),
+/// What the host maps for it.
+fn host_source(backing: &Backing, flags: MapFlags, prot: Prot) -> SysResult<HostSource> {
+    match backing {
+        Backing::Anonymous | Backing::Special(_) => Ok(HostSource::Zero),
+        Backing::Shared { memory, .. } => Ok(HostSource::Shared(memory.clone())),
+        Backing::File { file, .. } => {
+            let writable =
+                flags.contains(MapFlags::SHARED) && (file.is_writable() || prot.contains(Prot::WRITE));
+            Ok(match file.ops.mapping(file, writable)? {
+                Mapping::Host(fd) => HostSource::File(fd),
+                Mapping::Zero => HostSource::Zero,
+            })
+        }
     }
 }
 
 /// What of the guest's flags the host is asked for. The place has been chosen.
-fn host_flags(flags: MapFlags, fixed: bool, anonymous: bool) -> u32 {
+fn host_flags(flags: MapFlags, fixed: bool, anonymous: bool, populates: bool) -> u32 {
     let kept = MapFlags::NORESERVE | MapFlags::POPULATE | MapFlags::GROWSDOWN | MapFlags::STACK;
     let mut host = flags & kept;
+    host.set(MapFlags::POPULATE, populates || flags.contains(MapFlags::POPULATE));
     host |= if flags.contains(MapFlags::SHARED) { MapFlags::SHARED } else { MapFlags::PRIVATE };
     if anonymous {
         host |= MapFlags::ANONYMOUS;

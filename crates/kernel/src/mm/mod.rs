@@ -6,8 +6,14 @@
 //!
 //! Lock levels: `Mm` for the record; never held across host calls or copies.
 
+pub mod advise;
 mod copy;
+pub mod lock;
 mod map;
+pub mod memfd;
+pub mod other;
+pub mod remap;
+pub mod residency;
 pub mod syscalls;
 mod vma;
 
@@ -19,7 +25,7 @@ use sync::{Mutex, MutexGuard, SleepLock, SleepLockGuard, SysResult, Waiter, orde
 
 pub use copy::{UserSink, UserSource};
 pub use map::{MMAP_MIN_ADDR, MapRequest};
-pub use vma::{Backing, Vma, VmaFlags, VmaMap};
+pub use vma::{Backing, SharedMemory, Vma, VmaFlags, VmaMap};
 
 /// A guest address space, as one host process has it.
 pub struct Mm {
@@ -45,8 +51,8 @@ pub struct MmRecord {
     pub exe: Option<vfs::Path>,
     /// The auxiliary vector as it lies on the stack.
     pub auxv: Vec<u8>,
-    /// `mlockall(MCL_FUTURE)`.
-    pub lock_future: bool,
+    /// `mlockall(MCL_FUTURE)`; `true`: when touched (`MCL_ONFAULT`).
+    pub lock_future: Option<bool>,
 }
 
 /// Where the parts of an image are, for brk, placement and /proc.
@@ -131,8 +137,8 @@ impl Mm {
     pub fn fork(&self, space: Arc<dyn AddressSpace>) -> Arc<Mm> {
         let mut record = self.record().clone();
         // Locks on memory are not inherited.
-        record.lock_future = false;
-        record.vmas.for_each_mut(|vma| vma.flags.remove(VmaFlags::LOCKED));
+        record.lock_future = None;
+        record.vmas.for_each_mut(|vma| vma.flags.remove(VmaFlags::LOCKED | VmaFlags::LOCK_ON_FAULT));
         Mm::new(space, record)
     }
 }

@@ -1,15 +1,14 @@
 //! The system calls about memory.
 
-use abi::{Errno, GUEST_TOP, Madvise, MapFlags, MapKind, PAGE_SIZE, PkeyAccess, Prot, UserAddr};
-use platform::HostCall;
+use abi::{Errno, GUEST_TOP, MapFlags, MapKind, PAGE_SIZE, PkeyAccess, Prot, UserAddr};
 use sync::SysResult;
 
-use crate::mm::MapRequest;
+use crate::mm::{Backing, MapRequest};
 use crate::syscall::Fd;
 use crate::task::CurrentTask;
 
 /// A length in bytes, rounded up to pages. `None`: zero or beyond 64 bits.
-fn page_len(len: u64) -> Option<u64> {
+pub(super) fn page_len(len: u64) -> Option<u64> {
     let rounded = len.checked_add(PAGE_SIZE - 1)? / PAGE_SIZE * PAGE_SIZE;
     (rounded > 0).then_some(rounded)
 }
@@ -49,7 +48,11 @@ pub fn sys_mmap(
     }
     let flags = check_kind(&file, prot, flags)?;
     let prot = prot & (Prot::READ | Prot::WRITE | Prot::EXEC);
-    let request = MapRequest { addr: addr.0, len, prot, flags, file: file.map(|file| (file, offset)) };
+    if flags.contains(MapFlags::LOCKED) && !task.may_lock() {
+        return Err(Errno::EPERM.into());
+    }
+    let backing = file.map_or(Backing::Anonymous, |file| Backing::File { file, offset });
+    let request = MapRequest { addr: addr.0, len, prot, flags, backing };
     task.map(request).map(UserAddr)
 }
 
@@ -167,75 +170,10 @@ fn grow_brk(task: &mut CurrentTask, start: u64, len: u64) -> SysResult<()> {
         len,
         prot: Prot::READ | Prot::WRITE,
         flags: MapFlags::PRIVATE | MapFlags::ANONYMOUS | MapFlags::FIXED_NOREPLACE,
-        file: None,
+        backing: Backing::Anonymous,
     };
     task.map_locked(request)?;
     Ok(())
-}
-
-pub fn sys_madvise(task: &mut CurrentTask, addr: UserAddr, len: u64, advice: Madvise) -> SysResult<()> {
-    if !is_known(advice) || !addr.is_page_aligned() {
-        return Err(Errno::EINVAL.into());
-    }
-    let Some(len) = page_len(len) else {
-        return if len == 0 { Ok(()) } else { Err(Errno::EINVAL.into()) };
-    };
-    let end = addr.0.checked_add(len).ok_or(Errno::EINVAL)?;
-    if end > GUEST_TOP {
-        return Err(Errno::ENOMEM.into());
-    }
-    let mm = task.mm.clone();
-    let _lock = mm.lock(&task.waiter)?;
-    if let Some((flag, on)) = recorded(advice) {
-        let has_hole = mm.record().vmas.mapped_until(addr.0, end) < end;
-        mm.record().vmas.update(addr.0, end, |vma| vma.flags.set(flag, on));
-        return if has_hole { Err(Errno::ENOMEM.into()) } else { Ok(()) };
-    }
-    if is_ignored(advice) {
-        return Ok(());
-    }
-    task.host_calls(&[HostCall::Advise { addr, len, advice: advice.0 }])?;
-    Ok(())
-}
-
-fn is_known(advice: Madvise) -> bool {
-    is_passed_on(advice) || recorded(advice).is_some() || is_ignored(advice)
-}
-
-/// What the host does, on the guest's own memory and nobody else's (INVARIANTS 9).
-fn is_passed_on(advice: Madvise) -> bool {
-    matches!(
-        advice,
-        Madvise::NORMAL
-            | Madvise::RANDOM
-            | Madvise::SEQUENTIAL
-            | Madvise::WILLNEED
-            | Madvise::DONTNEED
-            | Madvise::FREE
-            | Madvise::COLD
-            | Madvise::HUGEPAGE
-            | Madvise::NOHUGEPAGE
-            | Madvise::POPULATE_READ
-            | Madvise::POPULATE_WRITE
-    )
-}
-
-/// What only the record knows.
-fn recorded(advice: Madvise) -> Option<(super::VmaFlags, bool)> {
-    match advice {
-        Madvise::DONTFORK => Some((super::VmaFlags::DONTFORK, true)),
-        Madvise::DOFORK => Some((super::VmaFlags::DONTFORK, false)),
-        Madvise::WIPEONFORK => Some((super::VmaFlags::WIPEONFORK, true)),
-        Madvise::KEEPONFORK => Some((super::VmaFlags::WIPEONFORK, false)),
-        Madvise::DONTDUMP => Some((super::VmaFlags::DONTDUMP, true)),
-        Madvise::DODUMP => Some((super::VmaFlags::DONTDUMP, false)),
-        _ => None,
-    }
-}
-
-/// Hints without a visible effect that the host shall not act on.
-fn is_ignored(advice: Madvise) -> bool {
-    matches!(advice, Madvise::PAGEOUT | Madvise::MERGEABLE | Madvise::UNMERGEABLE)
 }
 
 /// Protection keys are refused: the host's signal handlers would run with the keys of a fresh process

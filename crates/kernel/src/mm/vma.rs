@@ -1,6 +1,7 @@
 //! The map of mappings: ranges that do not overlap, split and merged as Linux does.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use abi::{GUEST_TOP, PAGE_SIZE, Prot};
@@ -23,6 +24,10 @@ bitflags::bitflags! {
         const STACK = 128;
         /// Grown by `brk`.
         const HEAP = 256;
+        /// With `LOCKED`: pages are locked when touched (`MLOCK_ONFAULT`).
+        const LOCK_ON_FAULT = 512;
+        /// `mseal`: its place and protection stay.
+        const SEALED = 1024;
     }
 }
 
@@ -31,10 +36,30 @@ bitflags::bitflags! {
 pub enum Backing {
     /// Zero pages.
     Anonymous,
+    /// Anonymous memory shared with children, from this offset of it on.
+    Shared { memory: Arc<SharedMemory>, offset: u64 },
     /// A file, from this offset (of the mapping's start) on.
     File { file: Arc<FileDescription>, offset: u64 },
     /// The host's: `[vdso]`, `[vvar]`.
     Special(&'static str),
+}
+
+/// Shared anonymous memory, as a host memfd: so it can be mapped once more (`mremap` with an old length of 0,
+/// `remap_file_pages`), which no other means of the host offers an ordinary user.
+pub struct SharedMemory {
+    pub file: OwnedFd,
+    /// What /proc/PID/maps tells them apart by.
+    pub ino: u64,
+}
+
+impl SharedMemory {
+    /// `len` bytes of zeros. `None`: the host has no descriptor for it.
+    pub(super) fn new(len: u64) -> Option<Arc<SharedMemory>> {
+        let file = rustix::fs::memfd_create("umlaut-shared", rustix::fs::MemfdFlags::CLOEXEC).ok()?;
+        rustix::fs::ftruncate(&file, len).ok()?;
+        let ino = rustix::fs::fstat(&file).ok()?.st_ino;
+        Some(Arc::new(SharedMemory { file, ino }))
+    }
 }
 
 /// One mapping.
@@ -62,7 +87,7 @@ impl Vma {
         let mut part = self.clone();
         part.start = start;
         part.end = end;
-        if let Backing::File { offset, .. } = &mut part.backing {
+        if let Backing::File { offset, .. } | Backing::Shared { offset, .. } = &mut part.backing {
             *offset += start - self.start;
         }
         part
@@ -79,6 +104,9 @@ impl Vma {
                 (Backing::Anonymous, Backing::Anonymous) => true,
                 (Backing::File { file, offset }, Backing::File { file: other, offset: at }) => {
                     Arc::ptr_eq(file, other) && offset + self.len() == *at
+                }
+                (Backing::Shared { memory, offset }, Backing::Shared { memory: other, offset: at }) => {
+                    Arc::ptr_eq(memory, other) && offset + self.len() == *at
                 }
                 _ => false,
             }
@@ -105,6 +133,16 @@ impl VmaMap {
     /// Pages mapped.
     pub fn pages(&self) -> u64 {
         self.pages
+    }
+
+    /// Bytes locked in memory (Linux: `locked_vm`).
+    pub fn locked(&self) -> u64 {
+        self.iter().filter(|vma| vma.flags.contains(VmaFlags::LOCKED)).map(Vma::len).sum()
+    }
+
+    /// Whether `[start, end)` holds a part of a sealed mapping.
+    pub fn has_sealed(&self, start: u64, end: u64) -> bool {
+        self.overlapping(start, end).any(|vma| vma.flags.contains(VmaFlags::SEALED))
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Vma> {

@@ -32,10 +32,10 @@ syscalls! {
     22 pipe (fds: Out<[i32; 2]>) = fs::pipe::sys_pipe;
     23 select (count: i32, read: FdSet, write: FdSet, except: FdSet, timeout: InOut<Timeval>) = fs::select::sys_select;
     24 sched_yield () = sched::affinity::sys_sched_yield;
-    25 mremap (addr: UserAddr, old_len: u64, new_len: u64, flags: MremapFlags, new_addr: UserAddr) missing "not built yet";
-    26 msync (addr: UserAddr, len: u64, flags: MsFlags) missing "not built yet";
-    27 mincore (addr: UserAddr, len: u64, vec: UserAddr) missing "not built yet";
-    28 madvise (addr: UserAddr, len: u64, advice: Madvise) = mm::syscalls::sys_madvise;
+    25 mremap (addr: UserAddr, old_len: u64, new_len: u64, flags: MremapFlags, new_addr: UserAddr) = mm::remap::sys_mremap;
+    26 msync (addr: UserAddr, len: u64, flags: MsFlags) = mm::residency::sys_msync;
+    27 mincore (addr: UserAddr, len: u64, vec: UserAddr) = mm::residency::sys_mincore;
+    28 madvise (addr: UserAddr, len: u64, advice: Madvise) = mm::advise::sys_madvise;
     29 shmget (key: IpcKey, size: usize, flags: ShmgetFlags) missing "no System V shared memory yet";
     30 shmat (id: i32, addr: UserAddr, flags: ShmatFlags) missing "no System V shared memory yet";
     31 shmctl (id: i32, cmd: ShmctlCmd, buf: UserAddr) missing "no System V shared memory yet";

@@ -6,6 +6,7 @@ use abi::*;
 use crate::syscall::row::syscalls;
 use crate::syscall::*;
 use crate::*;
+use crate::{fs, futex, mm, signal, task, time};
 
 syscalls! {
     128 rt_sigtimedwait (set: In<SigSet>, info: Out<Siginfo>, timeout: In<Timespec>, set_size: usize) = signal::syscalls::sys_rt_sigtimedwait;
@@ -29,10 +30,10 @@ syscalls! {
     146 sched_get_priority_max (policy: SchedPolicy) = sched::policy::sys_sched_get_priority_max;
     147 sched_get_priority_min (policy: SchedPolicy) = sched::policy::sys_sched_get_priority_min;
     148 sched_rr_get_interval (pid: Pid, interval: Out<Timespec>) = sched::policy::sys_sched_rr_get_interval;
-    149 mlock (addr: UserAddr, len: u64) missing "not built yet";
-    150 munlock (addr: UserAddr, len: u64) missing "not built yet";
-    151 mlockall (flags: MclFlags) missing "not built yet";
-    152 munlockall () missing "not built yet";
+    149 mlock (addr: UserAddr, len: u64) = mm::lock::sys_mlock;
+    150 munlock (addr: UserAddr, len: u64) = mm::lock::sys_munlock;
+    151 mlockall (flags: MclFlags) = mm::lock::sys_mlockall;
+    152 munlockall () = mm::lock::sys_munlockall;
     153 vhangup () = system::sys_vhangup;
     154 modify_ldt (func: ModifyLdtFunc, ptr: UserAddr, count: u64) missing "no segments of one's own in 64-bit programs";
     155 pivot_root (new: UserCStr, old: UserCStr) missing "no mount name spaces yet";
@@ -96,7 +97,7 @@ syscalls! {
     213 epoll_create (size: i32) = fs::epoll::sys_epoll_create;
     214 epoll_ctl_old (arg1: Hex, arg2: Hex, arg3: Hex, arg4: Hex) missing "Linux never had it";
     215 epoll_wait_old (arg1: Hex, arg2: Hex, arg3: Hex, arg4: Hex) missing "Linux never had it";
-    216 remap_file_pages (addr: UserAddr, len: u64, prot: Prot, page: u64, flags: MapFlags) missing "Linux only emulates it";
+    216 remap_file_pages (addr: UserAddr, len: u64, prot: Prot, page: u64, flags: MapFlags) = mm::remap::sys_remap_file_pages;
     217 getdents64 (fd: Fd, entries: OutDirents64) = fs::stat::sys_getdents64;
     218 set_tid_address (at: UserAddr) = task::ids::sys_set_tid_address;
     219 restart_syscall () missing "not built yet";

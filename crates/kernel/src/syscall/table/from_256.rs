@@ -6,6 +6,7 @@ use abi::*;
 use crate::syscall::row::syscalls;
 use crate::syscall::*;
 use crate::*;
+use crate::{exec, fs, futex, mm, signal, task};
 
 syscalls! {
     256 migrate_pages (pid: Pid, max_node: u64, old: UserAddr, new: UserAddr) missing "one memory node";
@@ -62,8 +63,8 @@ syscalls! {
     307 sendmmsg (fd: Fd, messages: UserAddr, count: u32, flags: MsgFlags) missing "not built yet";
     308 setns (fd: Fd, kind: CloneFlags) missing "no name spaces yet";
     309 getcpu (cpu: Out<u32>, node: Out<u32>, cache: UserAddr) = sched::affinity::sys_getcpu;
-    310 process_vm_readv (pid: Pid, local: IoVec, remote: RemoteVec, flags: u64) missing "not built yet";
-    311 process_vm_writev (pid: Pid, local: IoVec, remote: RemoteVec, flags: u64) missing "not built yet";
+    310 process_vm_readv (pid: Pid, local: IoVec, remote: RemoteVec, flags: u64) = mm::other::sys_process_vm_readv;
+    311 process_vm_writev (pid: Pid, local: IoVec, remote: RemoteVec, flags: u64) = mm::other::sys_process_vm_writev;
     312 kcmp (pid1: Pid, pid2: Pid, kind: KcmpType, first: u64, second: u64) = task::unshare::sys_kcmp;
     313 finit_module (fd: Fd, params: UserCStr, flags: ModuleInitFlags) missing "no kernel modules";
     314 sched_setattr (pid: Pid, attr: InOut<SchedAttr>, flags: u32) = sched::policy::sys_sched_setattr;
@@ -71,13 +72,13 @@ syscalls! {
     316 renameat2 (old_dirfd: Fd, old: UserCStr, new_dirfd: Fd, new: UserCStr, flags: RenameFlags) = fs::names::sys_renameat2;
     317 seccomp (op: SeccompOp, flags: SeccompFilterFlags, args: UserAddr) missing "no filters of the guest's own yet";
     318 getrandom (buf: OutBuf, flags: GrndFlags) = task::ids::sys_getrandom;
-    319 memfd_create (name: UserCStr, flags: MfdFlags) missing "not built yet";
+    319 memfd_create (name: UserCStr, flags: MfdFlags) = mm::memfd::sys_memfd_create;
     320 kexec_file_load (kernel: Fd, initrd: Fd, command_line_len: u64, command_line: UserCStr, flags: KexecFileFlags) missing "no other kernels";
     321 bpf (cmd: BpfCmd, attr: UserAddr, size: u32) missing "no BPF";
     322 execveat (dirfd: Fd, path: UserCStr, arguments: StringArray, environment: Environment, flags: AtFlags) = exec::syscalls::sys_execveat;
     323 userfaultfd (flags: UserfaultfdFlags) missing "refused: the host's would be half of it";
     324 membarrier (cmd: MembarrierCmd, flags: MembarrierFlags, cpu: i32) = sched::membarrier::sys_membarrier;
-    325 mlock2 (addr: UserAddr, len: u64, flags: MlockFlags) missing "not built yet";
+    325 mlock2 (addr: UserAddr, len: u64, flags: MlockFlags) = mm::lock::sys_mlock2;
     326 copy_file_range (from: Fd, from_offset: InOut<i64>, to: Fd, to_offset: InOut<i64>, len: usize, flags: u32) = fs::rw::sys_copy_file_range;
     327 preadv2 (fd: Fd, vec: OutVec, offset: i64, offset_high: u64, flags: RwfFlags) = fs::rw::sys_preadv2;
     328 pwritev2 (fd: Fd, vec: IoVec, offset: i64, offset_high: u64, flags: RwfFlags) = fs::rw::sys_pwritev2;
@@ -105,7 +106,7 @@ syscalls! {
     437 openat2 (dirfd: Fd, path: UserCStr, how: In<OpenHow>, size: usize) = fs::open::sys_openat2;
     438 pidfd_getfd (pidfd: Fd, number: Fd, flags: u32) = task::pidfd::sys_pidfd_getfd;
     439 faccessat2 (dirfd: Fd, path: UserCStr, mode: AccessFlags, flags: AtFlags) = fs::stat::sys_faccessat2;
-    440 process_madvise (pidfd: Fd, vec: RemoteVec, advice: Madvise, flags: u32) missing "not built yet";
+    440 process_madvise (pidfd: Fd, vec: RemoteVec, advice: Madvise, flags: u32) = mm::advise::sys_process_madvise;
     441 epoll_pwait2 (epfd: Fd, events: OutArray<EpollEvent>, timeout: In<Timespec>, mask: In<SigSet>, set_size: usize) = fs::epoll::sys_epoll_pwait2;
     442 mount_setattr (dirfd: Fd, path: UserCStr, flags: AtFlags, attr: In<MountAttr>, size: usize) missing "the new mount calls are to come";
     443 quotactl_fd (fd: Fd, cmd: QuotactlCmd, id: Id, addr: UserAddr) missing "no quotas";
@@ -127,7 +128,7 @@ syscalls! {
     459 lsm_get_self_attr (attr: LsmAttr, context: UserAddr, size: InOut<u32>, flags: LsmFlags) missing "no security modules";
     460 lsm_set_self_attr (attr: LsmAttr, context: UserAddr, size: u32, flags: u32) missing "no security modules";
     461 lsm_list_modules (ids: UserAddr, size: InOut<u32>, flags: u32) missing "no security modules";
-    462 mseal (addr: UserAddr, len: u64, flags: u64) missing "not built yet";
+    462 mseal (addr: UserAddr, len: u64, flags: u64) = mm::lock::sys_mseal;
     463 setxattrat (dirfd: Fd, path: UserCStr, flags: AtFlags, name: UserCStr, args: In<XattrArgs>, size: usize) missing "no extended attributes for guests yet";
     464 getxattrat (dirfd: Fd, path: UserCStr, flags: AtFlags, name: UserCStr, args: InOut<XattrArgs>, size: usize) missing "no extended attributes for guests yet";
     465 listxattrat (dirfd: Fd, path: UserCStr, flags: AtFlags, names: OutBuf) missing "no extended attributes for guests yet";
