@@ -1,9 +1,11 @@
 //! Against the host's own tmpfs where that can be asked, against what Linux documents elsewhere.
 
 mod bytes;
+mod copies;
 mod limits;
 mod names;
 mod plain;
+mod threads;
 
 use std::sync::Arc;
 
