@@ -149,11 +149,18 @@ fn open_layer(layer: &Layer) -> anyhow::Result<Arc<dyn FileSystem>> {
 fn throwaway(lower: &Arc<dyn FileSystem>, self_fds: &SelfFds) -> anyhow::Result<Arc<dyn FileSystem>> {
     let upper = TmpFs::new(
         vfs::anonymous_dev(),
-        TmpFsOptions { mode: 0o755, ..TmpFsOptions::default() },
+        TmpFsOptions { mode: 0o755, size: half_of_memory(), ..TmpFsOptions::default() },
         self_fds.clone(),
     );
     let overlay = Overlay::new(&[lower.root()], Some(upper), String::new());
     Ok(overlay.map_err(|error| anyhow!("laying a throwaway layer over the root: {error}"))?)
+}
+
+/// Bytes: what Linux gives a tmpfs.
+fn half_of_memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    let unit = u64::from(info.mem_unit.max(1));
+    u64::try_from(info.totalram).unwrap_or(0).saturating_mul(unit) / 2
 }
 
 impl Setup {

@@ -94,8 +94,11 @@ impl OverlayNode {
         if let Err(error) = placed {
             self.unset_upper();
             upper.discard(&made);
-            return Err(error);
+            // Something else is there by now.
+            let is_taken = error.errno() == Some(Errno::EEXIST);
+            return Err(if is_taken { Errno::ESTALE.into() } else { error });
         }
+        self.overlay.note_copy_up();
         Ok(made.inode)
     }
 }

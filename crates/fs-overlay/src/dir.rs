@@ -167,6 +167,11 @@ impl OverlayNode {
         Ok(merged.entries)
     }
 
+    /// The names that this directory shows.
+    pub(crate) fn shown_names(&self, this: &Arc<Inode>) -> SysResult<Vec<Box<[u8]>>> {
+        Ok(self.entries(this)?.into_iter().skip(2).map(|entry| entry.name).collect())
+    }
+
     /// Whether this directory shows no entry.
     pub(crate) fn is_empty(&self, this: &Arc<Inode>) -> SysResult<bool> {
         Ok(self.entries(this)?.len() <= 2)

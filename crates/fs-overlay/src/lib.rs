@@ -3,8 +3,9 @@
 //! The semantics and the format are those of Linux's overlayfs (Documentation/filesystems/overlayfs.rst) with
 //! `redirect_dir=off,index=off`: a name removed below is a *whiteout* in the upper layer (a character device 0:0), a
 //! directory that hides what lies below is *opaque* (`trusted.overlay.opaque`), and a file from a lower layer is
-//! *copied up* with all its attributes before its first change. Renaming a directory that has a lower part is `EXDEV`;
-//! lower hard links are broken by copy-up; a descriptor opened read-only keeps the lower file.
+//! *copied up* with all its attributes before its first change. Lower hard links
+//! are broken by copy-up; a descriptor opened read-only keeps the lower file. One difference: a directory with a lower
+//! part can be renamed if it is not too large (it is copied up [whole]); else it is `EXDEV`.
 //!
 //! `st_dev` is one for all, `st_ino` stays over copy-up (`trusted.overlay.origin` keeps it).
 //!
@@ -28,5 +29,6 @@ mod numbers;
 mod ops;
 mod overlay;
 mod rename;
+mod whole;
 
 pub use overlay::Overlay;

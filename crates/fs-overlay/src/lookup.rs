@@ -36,6 +36,15 @@ impl Found {
         }
     }
 
+    /// Whether `now` is what became of it by copy-up.
+    pub(crate) fn was(&self, now: &Found) -> bool {
+        let same_lower = match (self.lowers.first(), now.lowers.first()) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        };
+        self.upper.is_none() && now.upper.is_some() && same_lower
+    }
+
     /// Whether all parts are the same.
     pub(crate) fn is_same(&self, other: &Found) -> bool {
         let same = |(a, b): (&Arc<Inode>, &Arc<Inode>)| Arc::ptr_eq(a, b);
@@ -51,13 +60,25 @@ impl Found {
 impl OverlayNode {
     /// What `name` is in this directory; `None`: nothing.
     pub(crate) fn find(&self, name: &[u8]) -> SysResult<Option<Found>> {
+        self.find_and(name, |_| ()).map(|found| found.map(|(found, ())| found))
+    }
+
+    /// The inode of what `name` is in this directory, `this`.
+    pub(crate) fn find_inode(&self, this: &Arc<Inode>, name: &[u8]) -> SysResult<Option<Arc<Inode>>> {
+        let found = self.find_and(name, |found| self.overlay.intern(this, name, found.clone()))?;
+        Ok(found.map(|(_, inode)| inode))
+    }
+
+    /// Finds `name`, and does `then` with it; all again if what was found may have been copied up meanwhile, or may
+    /// show only for a moment.
+    fn find_and<T>(&self, name: &[u8], then: impl Fn(&Found) -> T) -> SysResult<Option<(Found, T)>> {
         loop {
-            let before = self.overlay.half_done.load(Ordering::SeqCst);
-            let found = self.find_now(name)?;
-            let may_be_passing = found.as_ref().is_some_and(|found| found.upper.is_none());
-            let after = self.overlay.half_done.load(Ordering::SeqCst);
-            if !may_be_passing || (before == after && before.is_multiple_of(2)) {
-                return Ok(found);
+            let before = self.overlay.changes.load(Ordering::SeqCst);
+            let Some(found) = self.find_now(name)? else { return Ok(None) };
+            let result = then(&found);
+            let after = self.overlay.changes.load(Ordering::SeqCst);
+            if found.upper.is_some() || (before == after && before.is_multiple_of(2)) {
+                return Ok(Some((found, result)));
             }
             // Only until the change is through, a few steps in the upper layer.
             std::thread::yield_now();

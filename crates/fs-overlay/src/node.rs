@@ -54,13 +54,21 @@ impl OverlayNode {
         self.state.lock().parts.upper.clone()
     }
 
-    /// Whether it is the node of `found`; lower directories that changed are taken over.
-    pub(crate) fn takes(&self, found: &Found) -> bool {
+    /// Whether it is the node of `found`, which was found at `place`; lower directories that changed are taken over.
+    pub(crate) fn takes(&self, found: &Found, place: Option<&Place>) -> bool {
         // Let go after the lock.
         let mut _old = Lowers::new();
         let mut state = self.state.lock();
-        if state.removed || !found.is_like(&state.parts) {
+        if state.removed {
             return false;
+        }
+        if !found.is_like(&state.parts) {
+            // Found before it was copied up, or while it was.
+            let is_here = match (&state.place, place) {
+                (Some((dir, name)), Some((at, found_name))) => Arc::ptr_eq(dir, at) && name == found_name,
+                _ => false,
+            };
+            return is_here && found.was(&state.parts);
         }
         if !found.is_same(&state.parts) {
             _old = std::mem::replace(&mut state.parts.lowers, found.lowers.clone());
@@ -78,6 +86,12 @@ impl OverlayNode {
     pub(crate) fn unset_upper(&self) {
         let upper = self.state.lock().parts.upper.take();
         drop(upper);
+    }
+
+    /// Forgets the lower parts: they are hidden.
+    pub(crate) fn forget_lowers(&self) {
+        let lowers = std::mem::take(&mut self.state.lock().parts.lowers);
+        drop(lowers);
     }
 
     pub(crate) fn place(&self) -> Option<Place> {

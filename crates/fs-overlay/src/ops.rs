@@ -40,8 +40,7 @@ impl InodeOps for OverlayNode {
     }
 
     fn lookup(&self, this: &Arc<Inode>, name: &[u8]) -> SysResult<Arc<Inode>> {
-        let found = self.find(name)?.ok_or(Errno::ENOENT)?;
-        Ok(self.overlay.intern(this, name, found))
+        self.find_inode(this, name)?.ok_or(Errno::ENOENT.into())
     }
 
     fn revalidate(&self, _this: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> bool {

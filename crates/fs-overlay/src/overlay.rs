@@ -12,7 +12,7 @@ use vfs::{FileSystem, FsStat, Inode, NewNode, NewNodeKind};
 
 use crate::lookup::Found;
 use crate::marks;
-use crate::node::{Lowers, OverlayNode};
+use crate::node::{Lowers, OverlayNode, Place};
 use crate::numbers::Numbers;
 
 /// `OVERLAYFS_SUPER_MAGIC`.
@@ -29,8 +29,9 @@ pub struct Overlay {
     nodes: Mutex<FileSystemLevel, Table>,
     /// Held by whatever changes the tree.
     pub(crate) tree: Mutex<OverlayLevel, ()>,
-    /// Odd while a change is half done that shows a lower file for a moment; look-ups that find one look again.
-    pub(crate) half_done: AtomicU64,
+    /// Counts changes that concern look-ups which found a lower file: they look again. Odd while a change is half done
+    /// that shows one for a moment.
+    pub(crate) changes: AtomicU64,
     options: String,
 }
 
@@ -107,7 +108,7 @@ impl Overlay {
             numbers,
             nodes: Mutex::default(),
             tree: Mutex::default(),
-            half_done: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
             options,
         }))
     }
@@ -132,12 +133,12 @@ impl Overlay {
         self.inode(Key::upper(&upper), Found { upper: Some(upper), lowers: SmallVec::new() }, None)
     }
 
-    fn inode(&self, key: Key, found: Found, place: Option<(Arc<Inode>, Box<[u8]>)>) -> Arc<Inode> {
+    fn inode(&self, key: Key, found: Found, place: Option<Place>) -> Arc<Inode> {
         // Let go after the lock.
         let mut replaced = None;
         let mut table = self.nodes.lock();
         if let Some(inode) = table.known.get(&key).and_then(Weak::upgrade) {
-            if inode.downcast::<OverlayNode>().is_some_and(|node| node.takes(&found)) {
+            if inode.downcast::<OverlayNode>().is_some_and(|node| node.takes(&found, place.as_ref())) {
                 return inode;
             }
             replaced = Some(inode);
@@ -169,6 +170,11 @@ impl Overlay {
         }
     }
 
+    /// Notes that a lower file was copied up.
+    pub(crate) fn note_copy_up(&self) {
+        self.changes.fetch_add(2, Ordering::SeqCst);
+    }
+
     /// Runs a change that for a moment shows what lies below.
     pub(crate) fn while_half_done<T>(&self, change: impl FnOnce() -> T) -> T {
         struct Done<'a>(&'a AtomicU64);
@@ -177,9 +183,9 @@ impl Overlay {
                 self.0.fetch_add(1, Ordering::SeqCst);
             }
         }
-        self.half_done.fetch_add(1, Ordering::SeqCst);
+        self.changes.fetch_add(1, Ordering::SeqCst);
         // Also if the change panics: look-ups wait for it.
-        let _done = Done(&self.half_done);
+        let _done = Done(&self.changes);
         change()
     }
 }

@@ -7,7 +7,6 @@ use sync::SysResult;
 use vfs::{Inode, RenameMode};
 
 use crate::copy_up::Made;
-use crate::lookup::Found;
 use crate::marks;
 use crate::node::OverlayNode;
 use crate::overlay::Upper;
@@ -15,17 +14,10 @@ use crate::overlay::Upper;
 /// One end of a rename.
 struct End<'a> {
     node: &'a OverlayNode,
-    dir: &'a Arc<Inode>,
     name: &'a [u8],
 }
 
 impl End<'_> {
-    /// What is there, as an inode of the overlay; in the upper layer if it can be moved.
-    fn ready(&self) -> SysResult<Option<Arc<Inode>>> {
-        let Some(found) = self.node.find(self.name)? else { return Ok(None) };
-        Ok(Some(self.node.overlay.intern(self.dir, self.name, found)))
-    }
-
     /// Whether `inode` still is what is there, with the tree locked.
     fn is_still(&self, inode: Option<&Arc<Inode>>) -> SysResult<bool> {
         Ok(match (self.node.find_now(self.name)?, inode) {
@@ -50,10 +42,10 @@ impl OverlayNode {
         let overlay = &self.overlay;
         let upper = overlay.upper()?;
         let to_node = to_dir.downcast::<OverlayNode>().ok_or(Errno::EXDEV)?;
-        let from = End { node: self, dir: this, name };
-        let to = End { node: to_node, dir: to_dir, name: to_name };
-        let moved = from.ready()?.ok_or(Errno::ENOENT)?;
-        let target = to.ready()?;
+        let from = End { node: self, name };
+        let to = End { node: to_node, name: to_name };
+        let moved = self.find_inode(this, name)?.ok_or(Errno::ENOENT)?;
+        let target = to_node.find_inode(to_dir, to_name)?;
         match (&target, mode) {
             (Some(_), RenameMode::NoReplace) => return Err(Errno::EEXIST.into()),
             (None, RenameMode::Exchange) => return Err(Errno::ENOENT.into()),
@@ -127,14 +119,10 @@ fn may_replace(moved: &Arc<Inode>, target: &Arc<Inode>) -> SysResult<()> {
     }
 }
 
-/// Brings a file into the upper layer; a directory with a lower part cannot be moved (`redirect_dir=off`).
+/// Brings a file into the upper layer, a directory with all that is in it.
 fn make_movable(inode: &Arc<Inode>) -> SysResult<()> {
     let node = inode.downcast::<OverlayNode>().ok_or(Errno::EIO)?;
-    let Found { upper, lowers } = node.parts();
-    if inode.is_dir() {
-        return if upper.is_some() && lowers.is_empty() { Ok(()) } else { Err(Errno::EXDEV.into()) };
-    }
-    node.copy_up(inode).map(drop)
+    if inode.is_dir() { node.make_whole(inode) } else { node.copy_up(inode).map(drop) }
 }
 
 fn set_opaque(inode: &Arc<Inode>) -> SysResult<()> {

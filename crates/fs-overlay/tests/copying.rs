@@ -157,22 +157,36 @@ fn lower_hard_links_are_broken() {
 }
 
 #[test]
-fn a_lower_directory_does_not_move_but_an_upper_one_does() {
+fn a_lower_directory_moves_with_all_in_it_unless_it_is_large() {
     let layers = Layers::new();
-    layers.below("dir/file", b"");
+    layers.below("dir/sub/file", b"content");
+    layers.below("dir/gone", b"");
+    layers.below("large/file", b"");
+    let file = fs::File::options().write(true).open(layers.lower.path().join("large/file")).expect("open");
+    file.set_len(1 << 30).expect("truncated");
     let overlay = layers.mount();
     let root = overlay.root();
+    let dir = walk(&overlay, "dir").expect("found");
+    let number = attributes(&dir).ino;
+    dir.ops.unlink(&dir, b"gone", &walk(&overlay, "dir/gone").expect("found")).expect("unlinked");
+    root.ops.rename(&root, b"dir", &root, b"moved", RenameMode::NoReplace).expect("renamed");
+    assert_eq!(names(&root).expect("listed"), ["large", "moved"]);
+    assert!(Arc::ptr_eq(&walk(&overlay, "moved").expect("found"), &dir));
+    assert_eq!(attributes(&dir).ino, number);
+    assert_eq!(names(&dir).expect("listed"), ["sub"]);
+    assert_eq!(read(&walk(&overlay, "moved/sub/file").expect("found")).expect("read"), b"content");
+    // Something new of the old name does not merge with what lies below.
+    create(&root, "dir", NewNodeKind::Directory, 0o755).expect("created");
+    assert_eq!(names(&walk(&overlay, "dir").expect("found")).expect("listed"), Vec::<String>::new());
     assert_eq!(
-        errno(root.ops.rename(&root, b"dir", &root, b"other", RenameMode::Replace)),
+        errno(root.ops.rename(&root, b"large", &root, b"other", RenameMode::Replace)),
         Some(Errno::EXDEV)
     );
-    create(&root, "made", NewNodeKind::Directory, 0o755).expect("created");
-    root.ops.rename(&root, b"made", &root, b"moved", RenameMode::Replace).expect("renamed");
-    assert_eq!(names(&root).expect("listed"), ["dir", "moved"]);
     assert_eq!(
-        errno(root.ops.rename(&root, b"moved", &root, b"dir", RenameMode::Replace)),
+        errno(root.ops.rename(&root, b"moved", &root, b"large", RenameMode::Replace)),
         Some(Errno::ENOTEMPTY)
     );
+    assert!(layers.lower.path().join("dir/gone").exists());
 }
 
 #[test]
