@@ -76,11 +76,17 @@ impl DevPts {
 
     pub(crate) fn inode(&self, place: Place) -> SysResult<Arc<Inode>> {
         let own = self.own.upgrade().ok_or(Errno::ENOENT)?;
+        let entry = match place {
+            Place::Pty(index) => Some(self.kernel()?.ptys.get(index).ok_or(Errno::ENOENT)?),
+            _ => None,
+        };
         let mut inodes = self.inodes.lock();
-        if let Some(known) = inodes.get(&place).and_then(Weak::upgrade) {
+        if let Some(known) = inodes.get(&place).and_then(Weak::upgrade)
+            && known.downcast::<Node>().is_some_and(|node| node.is_of(entry.as_ref()))
+        {
             return Ok(known);
         }
-        let node = Node { fs: self.own.clone(), place };
+        let node = Node { fs: self.own.clone(), place, entry: entry.map(Mutex::new) };
         let inode = Inode::new(own, place.file_type(), Box::new(node));
         inodes.insert(place, Arc::downgrade(&inode));
         Ok(inode)

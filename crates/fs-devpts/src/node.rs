@@ -4,10 +4,11 @@ use std::any::Any;
 use std::sync::{Arc, Weak};
 
 use abi::{Errno, FileMode, FileType};
+use kernel::tty::Entry;
 use sync::{Mutex, SysResult, order};
 use vfs::{
     AttributeChange, Attributes, Caller, DirSink, FileDescription, FileOps, FileSystem, Inode, InodeOps,
-    OpenHow, Seek,
+    NewNode, NewNodeKind, OpenHow, Seek,
 };
 
 use crate::{DevPts, Place};
@@ -16,6 +17,8 @@ use crate::{DevPts, Place};
 pub(crate) struct Node {
     pub fs: Weak<DevPts>,
     pub place: Place,
+    /// The pty that it was made for, as it was last seen: a file that is open outlives the pty's place in the table.
+    pub entry: Option<Mutex<order::Leaf, Entry>>,
 }
 
 impl Node {
@@ -23,8 +26,30 @@ impl Node {
         self.fs.upgrade().ok_or(Errno::ENOENT.into())
     }
 
-    fn entry(&self, index: u32) -> SysResult<kernel::tty::Entry> {
-        self.fs()?.kernel()?.ptys.get(index).ok_or(Errno::ENOENT.into())
+    /// Whether it is the node of this pty, and not of one that had its number before.
+    pub(crate) fn is_of(&self, entry: Option<&Entry>) -> bool {
+        match (&self.entry, entry) {
+            (Some(own), Some(entry)) => Arc::ptr_eq(&own.lock().terminal, &entry.terminal),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// Its pty while that is in the table.
+    fn live(&self, index: u32) -> Option<Entry> {
+        let entry = self.fs().and_then(|fs| fs.kernel()).ok()?.ptys.get(index)?;
+        self.is_of(Some(&entry)).then_some(entry)
+    }
+
+    /// Its pty, in the table or as it was last seen there.
+    fn entry(&self, index: u32) -> SysResult<Entry> {
+        let own = self.entry.as_ref().ok_or(Errno::ENOENT)?;
+        let live = self.live(index);
+        let mut own = own.lock();
+        if let Some(live) = live {
+            *own = live;
+        }
+        Ok(own.clone())
     }
 }
 
@@ -64,12 +89,17 @@ impl InodeOps for Node {
 
     fn set_attributes(&self, _: &Arc<Inode>, change: &AttributeChange) -> SysResult<()> {
         let Place::Pty(index) = self.place else { return Err(Errno::EPERM.into()) };
-        self.entry(index)?;
-        self.fs()?.kernel()?.ptys.update(index, |entry| {
+        let apply = |entry: &mut Entry| {
             entry.permissions = change.permissions.unwrap_or(entry.permissions);
             entry.uid = change.uid.unwrap_or(entry.uid);
             entry.gid = change.gid.unwrap_or(entry.gid);
-        });
+        };
+        if self.live(index).is_some() {
+            self.fs()?.kernel()?.ptys.update(index, apply);
+        }
+        if let Some(own) = &self.entry {
+            apply(&mut own.lock());
+        }
         Ok(())
     }
 
@@ -90,16 +120,22 @@ impl InodeOps for Node {
         if index.to_string() != text {
             return Err(Errno::ENOENT.into());
         }
-        self.entry(index)?;
         fs.inode(Place::Pty(index))
     }
 
     fn revalidate(&self, _: &Arc<Inode>, _: &[u8], child: &Arc<Inode>) -> bool {
         match child.downcast::<Node>().map(|node| node.place) {
-            Some(Place::Pty(index)) => self.entry(index).is_ok(),
+            Some(Place::Pty(index)) => {
+                child.downcast::<Node>().is_some_and(|node| node.live(index).is_some())
+            }
             Some(_) => true,
             None => false,
         }
+    }
+
+    /// Files come with ptys only: Linux has no `create` here, which `open` calls `EACCES` and all others `EPERM`.
+    fn create(&self, _: &Arc<Inode>, _: &[u8], node: &NewNode<'_>) -> SysResult<Arc<Inode>> {
+        Err(if matches!(node.kind, NewNodeKind::File) { Errno::EACCES } else { Errno::EPERM }.into())
     }
 }
 

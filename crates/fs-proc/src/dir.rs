@@ -99,6 +99,8 @@ impl Directory {
 
     /// All entries from a position on: name, inode number, type, position.
     fn list(&self, node: &Node, from: u64) -> SysResult<Vec<(Vec<u8>, u64, FileType, u64)>> {
+        // The directory of a process that has gone is held, but empty: ENOENT.
+        node.of()?;
         let own = node.place.ino();
         let mut list = vec![(b".".to_vec(), own, FileType::DIR, 0), (b"..".to_vec(), own, FileType::DIR, 1)];
         for (index, entry) in node.place.table().iter().enumerate() {

@@ -20,6 +20,8 @@ pub(crate) struct Entry {
 pub(crate) enum Kind {
     /// A text.
     File(Render),
+    /// A text that only those can open whom the check lets; whoever has it open asks again at each reading.
+    Checked(Render, Check),
     /// A text that can be set.
     Setting(Render, Store),
     /// A link whose text depends on who reads it.
@@ -36,6 +38,7 @@ pub(crate) enum Kind {
 }
 
 pub(crate) type Render = fn(&Cx<'_>) -> SysResult<Vec<u8>>;
+pub(crate) type Check = fn(&Cx<'_>) -> SysResult<()>;
 pub(crate) type Store = fn(&Cx<'_>, &[u8]) -> SysResult<()>;
 pub(crate) type Follow = fn(&Cx<'_>) -> SysResult<vfs::MagicTarget>;
 
@@ -69,11 +72,17 @@ impl Cx<'_> {
         self.of()?.task.as_ref().ok_or(SysError::Errno(Errno::ESRCH))
     }
 
-    /// `EACCES` unless the reader may look into the process.
+    /// `EACCES` unless the reader may look into the process (Linux: `ptrace_may_access`).
     pub(crate) fn check_access(&self) -> SysResult<()> {
-        let task = self.task()?;
+        // A zombie has nothing left to look at.
+        let Some(task) = &self.of()?.task else { return Ok(()) };
         let own = Arc::ptr_eq(&task.group, self.reader.group());
-        if own || kernel::task::pidfd::may_look_into(self.reader, &task.cred()) {
+        let is_dumpable = task.group.dumpable.load(std::sync::atomic::Ordering::Relaxed) == 1;
+        let allowed = || {
+            let is_above = self.reader.cred.capable(vfs::Capability::SYS_PTRACE);
+            (is_dumpable || is_above) && kernel::task::pidfd::may_look_into(self.reader, &task.cred())
+        };
+        if own || allowed() {
             return Ok(());
         }
         Err(Errno::EACCES.into())

@@ -41,7 +41,9 @@ impl Text {
             return node.with(caller, |cx| fd::info_text(cx, number));
         }
         match node.place.entry().map(|entry| entry.kind) {
-            Some(Kind::File(render) | Kind::Setting(render, _)) => node.with(caller, render),
+            Some(Kind::File(render) | Kind::Checked(render, _) | Kind::Setting(render, _)) => {
+                node.with(caller, render)
+            }
             _ => Err(Errno::EINVAL.into()),
         }
     }

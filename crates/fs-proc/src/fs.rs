@@ -79,6 +79,10 @@ impl FileSystem for ProcFs {
         Ok(FsStat { magic: MAGIC, block_size: 4096, name_max: 255, ..FsStat::default() })
     }
 
+    fn is_generated(&self) -> bool {
+        true
+    }
+
     fn changes_outside(&self) -> bool {
         true
     }

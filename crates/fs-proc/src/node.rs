@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
@@ -93,7 +94,7 @@ impl Place {
             Place::Descriptor { info: false, .. } => FileType::LNK,
             Place::Descriptor { info: true, .. } => FileType::REG,
             Place::Fixed(..) => match self.entry().map(|entry| entry.kind) {
-                Some(Kind::File(_) | Kind::Setting(..)) | None => FileType::REG,
+                Some(Kind::File(_) | Kind::Checked(..) | Kind::Setting(..)) | None => FileType::REG,
                 Some(Kind::Link(_) | Kind::Object(_)) => FileType::LNK,
                 Some(Kind::Directory(_) | Kind::Descriptors { .. } | Kind::Threads) => FileType::DIR,
             },
@@ -176,14 +177,7 @@ impl InodeOps for Node {
 
     fn attributes(&self, _: &Arc<Inode>) -> SysResult<Attributes> {
         let fs = self.fs()?;
-        let of = self.of()?;
-        let (uid, gid) = match of.and_then(|of| of.task) {
-            Some(task) => {
-                let cred = task.cred();
-                (cred.euid, cred.egid)
-            }
-            None => (0, 0),
-        };
+        let (uid, gid) = self.owner()?;
         let time = now();
         let mut mode = self.mode();
         if let Place::Descriptor { info: false, .. } = self.place {
@@ -204,7 +198,7 @@ impl InodeOps for Node {
             uid,
             gid,
             block_size: 1024,
-            size: if self.place.file_type() == FileType::LNK { 64 } else { 0 },
+            size: self.size(),
             atime: time,
             mtime: time,
             ctime: time,
@@ -221,12 +215,35 @@ impl InodeOps for Node {
         Err(Errno::EPERM.into())
     }
 
+    fn permission(&self, this: &Arc<Inode>, caller: &dyn Caller, mask: u32) -> Option<SysResult<()>> {
+        match (&self.place, self.place.entry().map(|entry| entry.kind)) {
+            // Linux: `proc_pid_permission` finds no task.
+            (Place::Process(_), _) if self.of().is_err() => Some(Err(Errno::ESRCH.into())),
+            // A process sees its own descriptors whoever it has become (Linux: `proc_fd_permission`).
+            (_, Some(Kind::Descriptors { .. })) => {
+                let usual = this
+                    .ops
+                    .attributes(this)
+                    .and_then(|attributes| vfs::generic_permission(&attributes, caller.cred(), mask));
+                let is_own = || {
+                    let (reader, of) = (kernel::task::current(caller).ok()?, self.of().ok()??);
+                    Some(Arc::ptr_eq(reader.group(), &of.group))
+                };
+                Some(if usual.is_err() && is_own() == Some(true) { Ok(()) } else { usual })
+            }
+            _ => None,
+        }
+    }
+
     fn open(&self, this: &Arc<Inode>, _: OpenHow, caller: &dyn Caller) -> SysResult<Box<dyn FileOps>> {
         if self.place.file_type() == FileType::DIR {
             if let Some(Kind::Descriptors { .. }) = self.place.entry().map(|entry| entry.kind) {
                 self.with(caller, |cx| cx.check_access())?;
             }
             return Ok(Box::new(Directory::new(this.clone())));
+        }
+        if let Some(Kind::Checked(_, check)) = self.place.entry().map(|entry| entry.kind) {
+            self.with(caller, check)?;
         }
         Ok(Box::new(Text::new(this.clone())))
     }
@@ -267,6 +284,39 @@ impl InodeOps for Node {
 }
 
 impl Node {
+    /// Who owns it (Linux: `task_dump_owner`): the process's user; root, where a process may not be dumped or has no
+    /// memory left, except for directories that everybody may list.
+    fn owner(&self) -> SysResult<(u32, u32)> {
+        let Some(of) = self.of()? else { return Ok((0, 0)) };
+        let is_open_directory = self.place.file_type() == FileType::DIR && self.mode().permissions() == 0o555;
+        let Some(task) = of.task else {
+            let kernel = self.fs()?.kernel()?;
+            let tasks = kernel.tasks.lock();
+            let zombie = tasks.groups.get(&of.group.pid).and_then(|entry| entry.zombie);
+            return Ok(zombie
+                .filter(|_| is_open_directory)
+                .map_or((0, 0), |zombie| (zombie.uid, zombie.gid)));
+        };
+        let has_memory = task.shared.lock().mm.is_some();
+        let is_dumpable = of.group.dumpable.load(Ordering::Relaxed) == 1;
+        if !is_open_directory && !(has_memory && is_dumpable) {
+            return Ok((0, 0));
+        }
+        let cred = task.cred();
+        Ok((cred.euid, cred.egid))
+    }
+
+    /// Links of descriptors say 64, the directory of descriptors how many there are (Linux 6.2); all else 0.
+    fn size(&self) -> u64 {
+        match (&self.place, self.place.entry().map(|entry| entry.kind)) {
+            (Place::Descriptor { info: false, .. }, _) => 64,
+            (_, Some(Kind::Descriptors { info: false })) => {
+                fd::numbers(self).map_or(0, |numbers| numbers.len() as u64)
+            }
+            _ => 0,
+        }
+    }
+
     fn exists(&self) -> bool {
         let descriptor_is_open = || match self.place {
             Place::Descriptor { number, .. } => fd::is_open(self, number),

@@ -50,6 +50,8 @@ pub(crate) struct Tree {
     pub(crate) moves: AtomicU64,
     /// [`FileSystem::changes_outside`](crate::FileSystem::changes_outside).
     pub(crate) changes_outside: bool,
+    /// [`FileSystem::is_generated`](crate::FileSystem::is_generated).
+    pub(crate) is_generated: bool,
 }
 
 #[derive(Default)]
@@ -103,6 +105,7 @@ impl Dentry {
             rename: SleepLock::new(),
             moves: AtomicU64::new(0),
             changes_outside: inode.fs.changes_outside(),
+            is_generated: inode.fs.is_generated(),
         };
         Dentry::new(inode, Arc::new(tree), None, b"")
     }

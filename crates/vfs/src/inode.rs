@@ -26,6 +26,11 @@ pub trait FileSystem: Send + Sync {
     fn changes_outside(&self) -> bool {
         false
     }
+    /// Whether its names are made up from something else (proc): every component is asked for again, and one that
+    /// is not there is `ENOENT` even to whoever would create it, before any permission is looked at.
+    fn is_generated(&self) -> bool {
+        false
+    }
     fn sync(&self) -> SysResult<()> {
         Ok(())
     }

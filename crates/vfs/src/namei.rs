@@ -120,7 +120,7 @@ impl FsContext<'_> {
 
     fn cached_child(&self, dir: &Arc<Dentry>, name: &[u8], last: bool) -> Option<Arc<Dentry>> {
         let child = dir.cached_child(name)?;
-        let ask = dir.tree.changes_outside && (last || self.revalidate_all.get());
+        let ask = dir.tree.changes_outside && (last || dir.tree.is_generated || self.revalidate_all.get());
         if ask && !dir.inode.ops.revalidate(&dir.inode, name, &child.inode) {
             dir.forget(&child);
             self.mounts.dentries.let_go(&child);
@@ -144,7 +144,7 @@ impl FsContext<'_> {
         }
         match dir.lookup_changing(change, name) {
             Ok(child) => Ok(Some(child)),
-            Err(error) if error.errno() == Some(Errno::ENOENT) => Ok(None),
+            Err(error) if error.errno() == Some(Errno::ENOENT) && !dir.tree.is_generated => Ok(None),
             Err(error) => Err(error),
         }
     }

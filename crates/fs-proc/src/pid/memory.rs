@@ -10,7 +10,7 @@ use crate::entry::Cx;
 
 fn mm(cx: &Cx<'_>) -> SysResult<Option<Arc<Mm>>> {
     cx.check_access()?;
-    Ok(cx.task()?.shared.lock().mm.clone())
+    Ok(cx.of()?.task.as_ref().and_then(|task| task.shared.lock().mm.clone()))
 }
 
 /// The record with the stack's true start: the host grows it without telling.
@@ -110,7 +110,8 @@ pub(super) fn smaps(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
 }
 
 pub(super) fn statm(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
-    let Some(mm) = cx.task()?.shared.lock().mm.clone() else { return Ok(b"0 0 0 0 0 0 0\n".to_vec()) };
+    let mm = cx.of()?.task.as_ref().and_then(|task| task.shared.lock().mm.clone());
+    let Some(mm) = mm else { return Ok(b"0 0 0 0 0 0 0\n".to_vec()) };
     let (resident, shared) = mm.space.resident_pages();
     let record = record(&mm);
     let text = (record.layout.end_code.saturating_sub(record.layout.start_code)).div_ceil(PAGE_SIZE);

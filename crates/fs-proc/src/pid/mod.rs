@@ -17,29 +17,29 @@ macro_rules! common {
     ($($more:expr,)*) => {
         &[
             $($more,)*
-            Entry { name: "auxv", mode: 0o400, kind: Kind::File(auxv) },
+            Entry { name: "auxv", mode: 0o400, kind: Kind::Checked(auxv, may_read_memory) },
             Entry { name: "cgroup", mode: 0o444, kind: Kind::File(|_| Ok(b"0::/\n".to_vec())) },
             Entry { name: "cmdline", mode: 0o444, kind: Kind::File(cmdline) },
             Entry { name: "comm", mode: 0o644, kind: Kind::Setting(comm, set_comm) },
             Entry { name: "cwd", mode: 0o777, kind: Kind::Object(cwd) },
-            Entry { name: "environ", mode: 0o400, kind: Kind::File(environ) },
+            Entry { name: "environ", mode: 0o400, kind: Kind::Checked(environ, may_read_memory) },
             Entry { name: "exe", mode: 0o777, kind: Kind::Object(exe) },
             Entry { name: "fd", mode: 0o500, kind: Kind::Descriptors { info: false } },
             Entry { name: "fdinfo", mode: 0o555, kind: Kind::Descriptors { info: true } },
             Entry { name: "gid_map", mode: 0o644, kind: Kind::File(id_map) },
-            Entry { name: "io", mode: 0o400, kind: Kind::File(io) },
+            Entry { name: "io", mode: 0o400, kind: Kind::Checked(io, may_look) },
             Entry { name: "limits", mode: 0o444, kind: Kind::File(status::limits) },
             Entry { name: "loginuid", mode: 0o644, kind: Kind::File(|_| Ok(b"4294967295".to_vec())) },
-            Entry { name: "maps", mode: 0o444, kind: Kind::File(memory::maps) },
-            Entry { name: "mountinfo", mode: 0o444, kind: Kind::File(mountinfo) },
-            Entry { name: "mounts", mode: 0o444, kind: Kind::File(mounts) },
+            Entry { name: "maps", mode: 0o444, kind: Kind::Checked(memory::maps, may_look) },
+            Entry { name: "mountinfo", mode: 0o444, kind: Kind::Checked(mountinfo, has_mounts) },
+            Entry { name: "mounts", mode: 0o444, kind: Kind::Checked(mounts, has_mounts) },
             Entry { name: "oom_score", mode: 0o444, kind: Kind::File(|_| Ok(b"0\n".to_vec())) },
             Entry { name: "oom_score_adj", mode: 0o644, kind: Kind::Setting(oom_score_adj, set_oom_score_adj) },
             Entry { name: "personality", mode: 0o400, kind: Kind::File(personality) },
             Entry { name: "root", mode: 0o777, kind: Kind::Object(root) },
             Entry { name: "sessionid", mode: 0o444, kind: Kind::File(|_| Ok(b"4294967295".to_vec())) },
             Entry { name: "setgroups", mode: 0o644, kind: Kind::File(|_| Ok(b"allow\n".to_vec())) },
-            Entry { name: "smaps", mode: 0o444, kind: Kind::File(memory::smaps) },
+            Entry { name: "smaps", mode: 0o444, kind: Kind::Checked(memory::smaps, may_look) },
             Entry { name: "stat", mode: 0o444, kind: Kind::File(stat::stat) },
             Entry { name: "statm", mode: 0o444, kind: Kind::File(memory::statm) },
             Entry { name: "status", mode: 0o444, kind: Kind::File(status::status) },
@@ -54,6 +54,24 @@ pub(crate) static PROCESS: &[Entry] = common! {
 };
 
 pub(crate) static THREAD: &[Entry] = common! {};
+
+/// `EACCES` to strangers.
+fn may_look(cx: &Cx<'_>) -> SysResult<()> {
+    cx.check_access()
+}
+
+/// `EACCES` to strangers; `ESRCH`: there is no memory any more.
+fn may_read_memory(cx: &Cx<'_>) -> SysResult<()> {
+    cx.check_access()?;
+    let has_memory = cx.task()?.shared.lock().mm.is_some();
+    if has_memory { Ok(()) } else { Err(Errno::ESRCH.into()) }
+}
+
+/// `EINVAL`: the process has left its name space.
+fn has_mounts(cx: &Cx<'_>) -> SysResult<()> {
+    let has_place = cx.of()?.task.as_ref().is_some_and(|task| task.shared.lock().fs.is_some());
+    if has_place { Ok(()) } else { Err(Errno::EINVAL.into()) }
+}
 
 fn comm(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
     let mut name = name_of(cx)?;

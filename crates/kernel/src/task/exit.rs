@@ -95,9 +95,11 @@ fn release_terminal(task: &CurrentTask) {
     if !is_last {
         return;
     }
-    let terminal = task.group().terminal.lock().take();
-    if let Some(terminal) = terminal.filter(|_| is_leader) {
-        crate::tty::leader_exits(task.kernel(), &terminal, task.pid());
+    if is_leader {
+        crate::tty::leader_exits(task.kernel(), task.group());
+    } else {
+        let terminal = task.group().terminal.lock().take();
+        drop(terminal);
     }
 }
 
@@ -167,7 +169,8 @@ fn end_group(tasks: &mut TasksInner, last: &Arc<Task>, code: Option<i32>) -> Gro
     let exit = group.exit().unwrap_or(GroupExit::Code(code.unwrap_or(0)));
     reparent_children(tasks, pid);
     let usage = group.usage.lock().own();
-    let zombie = Zombie { exit, usage, uid: last.cred().uid };
+    let cred = last.cred();
+    let zombie = Zombie { exit, usage, uid: cred.uid, gid: cred.gid };
     if let Some(entry) = tasks.groups.get_mut(&pid) {
         entry.zombie = Some(zombie);
     }

@@ -44,6 +44,9 @@ pub struct ThreadGroup {
     pub personality: AtomicU32,
     /// The controlling terminal.
     pub terminal: Mutex<order::Leaf, Option<Arc<Terminal>>>,
+    /// A session's leader whose terminal was hung up: the foreground group of then (Linux: `tty_old_pgrp`), which hears
+    /// SIGHUP when the leader ends; 0: none.
+    pub hung_up_foreground: AtomicI32,
     /// `/proc/PID/oom_score_adj`.
     pub oom_score_adj: AtomicI32,
     /// No thread of it has changed its credentials since the image began (INVARIANTS 3.1).
@@ -123,6 +126,7 @@ impl ThreadGroup {
             membarrier_registered: AtomicBool::new(false),
             personality: AtomicU32::new(0),
             terminal: Mutex::new(None),
+            hung_up_foreground: AtomicI32::new(0),
             oom_score_adj: AtomicI32::new(0),
             authority_unchanged: AtomicBool::new(true),
             command_line: Mutex::default(),

@@ -74,6 +74,7 @@ pub struct Zombie {
     pub exit: GroupExit,
     pub usage: Usage,
     pub uid: u32,
+    pub gid: u32,
 }
 
 impl Tasks {

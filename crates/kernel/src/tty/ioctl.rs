@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use abi::{
-    Errno, FlowAction, FlushQueue, Ioctl, OpenFlags, Signal, Termio, Termios, Termios2, UserAddr, Winsize,
+    ControlFlags, Errno, FlowAction, FlushQueue, Ioctl, OpenFlags, Signal, Termio, Termios, Termios2,
+    UserAddr, Winsize,
 };
 use sync::SysResult;
 use vfs::FileDescription;
@@ -186,6 +187,19 @@ fn common(terminal: &Arc<Terminal>, task: &CurrentTask, request: Ioctl, at: User
         Ioctl::TIOCGEXCL => {
             let on = i32::from(terminal.state.lock().exclusive);
             task.mm.write(at, &on)?;
+        }
+        // A pty has no carrier: CLOCAL is kept, and is all that there is to it.
+        Ioctl::TIOCGSOFTCAR => {
+            let on = i32::from(terminal.termios().cflag.contains(ControlFlags::CLOCAL));
+            task.mm.write(at, &on)?;
+        }
+        Ioctl::TIOCSSOFTCAR => {
+            let on: i32 = task.mm.read(at)?;
+            set_termios(terminal, false, |now| {
+                let mut new = *now;
+                new.cflag.set(ControlFlags::CLOCAL, on != 0);
+                new
+            });
         }
         Ioctl::TIOCGETD => task.mm.write(at, &0i32)?,
         Ioctl::TIOCSETD => {

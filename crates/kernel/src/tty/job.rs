@@ -1,12 +1,13 @@
 //! Job control: who may read and write, controlling terminals, foreground groups.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use abi::{Errno, SiCode, Sigaction, Siginfo, Signal};
 use sync::{SysError, SysResult, WaitEnd};
 
 use crate::kernel::Kernel;
-use crate::task::CurrentTask;
+use crate::task::{CurrentTask, ThreadGroup};
 use crate::tty::Terminal;
 
 /// What a background process gets that does this to its terminal (Linux: `__tty_check_change`): its group is
@@ -94,6 +95,7 @@ pub(super) fn set_controlling(terminal: &Arc<Terminal>, task: &CurrentTask) {
         state.session = session;
         state.foreground = group;
     }
+    task.group().hung_up_foreground.store(0, Ordering::Relaxed);
     *task.group().terminal.lock() = Some(terminal.clone());
 }
 
@@ -108,14 +110,8 @@ fn forget(kernel: &Arc<Kernel>, terminal: &Terminal, session: i32) {
     }
 }
 
-/// The terminal leaves its session: its leader gets SIGHUP and SIGCONT; with `foreground` (the leader exits) that
-/// group does, too.
-pub(super) fn leave_session(
-    kernel: &Arc<Kernel>,
-    terminal: &Terminal,
-    session: i32,
-    foreground: Option<i32>,
-) {
+/// The terminal is nobody's any more, if it is this session's.
+fn set_free(kernel: &Arc<Kernel>, terminal: &Terminal, session: i32) {
     {
         let mut state = terminal.state.lock();
         if state.session == session {
@@ -124,15 +120,30 @@ pub(super) fn leave_session(
         }
     }
     forget(kernel, terminal, session);
+}
+
+fn signal_foreground(kernel: &Arc<Kernel>, pgid: i32, signals: &[Signal]) {
+    if pgid == 0 {
+        return;
+    }
+    for signal in signals {
+        let info = Siginfo::kill(*signal, SiCode::KERNEL, 0, 0);
+        // The group may be empty by now.
+        let _ = kernel.tasks.lock().send_to_process_group(pgid, info);
+    }
+}
+
+/// The terminal is hung up: its session's leader gets SIGHUP and SIGCONT, the foreground group nothing before the
+/// leader ends (Linux: `tty_signal_session_leader`).
+pub(super) fn hung_up(kernel: &Arc<Kernel>, terminal: &Terminal, session: i32, foreground: i32) {
+    set_free(kernel, terminal, session);
+    let tasks = kernel.tasks.lock();
+    if let Some(leader) = tasks.groups.get(&session).filter(|leader| leader.sid == session) {
+        leader.group.hung_up_foreground.store(foreground, Ordering::Relaxed);
+    }
     for signal in [Signal::HUP, Signal::CONT] {
-        let info = Siginfo::kill(signal, SiCode::KERNEL, 0, 0);
-        let tasks = kernel.tasks.lock();
-        if let Some(pgid) = foreground {
-            let _ = tasks.send_to_process_group(pgid, info);
-        } else {
-            // The leader may have gone.
-            let _ = tasks.send_to_group(session, info);
-        }
+        // The leader may have gone.
+        let _ = tasks.send_to_group(session, Siginfo::kill(signal, SiCode::KERNEL, 0, 0));
     }
 }
 
@@ -144,17 +155,25 @@ pub(super) fn give_up(terminal: &Arc<Terminal>, task: &CurrentTask) -> SysResult
     }
     let (session, foreground) = terminal.session();
     if session == task.pid() {
-        leave_session(task.kernel(), terminal, session, Some(foreground).filter(|pgid| *pgid != 0));
+        set_free(task.kernel(), terminal, session);
+        signal_foreground(task.kernel(), foreground, &[Signal::HUP, Signal::CONT]);
     }
     *task.group().terminal.lock() = None;
     Ok(())
 }
 
-/// A session's leader ends: its terminal is free (Linux: `disassociate_ctty`).
-pub(crate) fn leader_exits(kernel: &Arc<Kernel>, terminal: &Arc<Terminal>, session: i32) {
+/// A session's leader ends: its terminal is free, and the foreground group hears of it, be it that of a terminal
+/// that was hung up before (Linux: `disassociate_ctty`; a pty itself is not hung up).
+pub(crate) fn leader_exits(kernel: &Arc<Kernel>, leader: &ThreadGroup) {
+    let terminal = leader.terminal.lock().take();
+    let Some(terminal) = terminal else {
+        let foreground = leader.hung_up_foreground.swap(0, Ordering::Relaxed);
+        return signal_foreground(kernel, foreground, &[Signal::HUP, Signal::CONT]);
+    };
     let (own, foreground) = terminal.session();
-    if own == session {
-        leave_session(kernel, terminal, session, Some(foreground).filter(|pgid| *pgid != 0));
+    if own == leader.pid {
+        set_free(kernel, &terminal, own);
+        signal_foreground(kernel, foreground, &[Signal::HUP]);
     }
 }
 

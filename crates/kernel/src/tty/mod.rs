@@ -100,7 +100,7 @@ impl Terminal {
                 }
             }
             if effects.hang_up && session != 0 {
-                job::leave_session(&kernel, self, session, None);
+                job::hung_up(&kernel, self, session, foreground);
             }
         }
         for (wanted, queue) in [
