@@ -48,7 +48,7 @@ pub(crate) fn exit_code_of(error: &anyhow::Error) -> i32 {
 pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     // What the caller had open is not for guests (INVARIANTS 1.9).
     host::process::close_from(3).context("closing inherited descriptors")?;
-    raise_descriptor_limit();
+    raise_limits();
     let signals = supervisor::become_kernel()?;
     // Behind the fork: hostfs keeps /proc/self/fd open, which is the supervisor's before it.
     let name_space = root::compose(options)?;
@@ -87,12 +87,15 @@ fn special_files() -> Box<KernelFiles> {
     Box::new(KernelFiles::new(devices))
 }
 
-/// Guests' open files are host descriptors of ours.
-fn raise_descriptor_limit() {
-    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    limit.current = limit.maximum;
-    // With the limit that there is, guests get fewer files.
-    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit);
+/// Guests' open files are host descriptors of ours, and a copy to a guest's stack grows it by our limit (the guest's is
+/// checked before).
+fn raise_limits() {
+    for resource in [rustix::process::Resource::Nofile, rustix::process::Resource::Stack] {
+        let mut limit = rustix::process::getrlimit(resource);
+        limit.current = limit.maximum;
+        // With the limit that there is, guests get less.
+        let _ = rustix::process::setrlimit(resource, limit);
+    }
 }
 
 fn open_trace(options: &RunOptions) -> anyhow::Result<Option<Trace>> {

@@ -58,6 +58,10 @@ pub trait AddressSpace: Send + Sync {
     /// Where [`usage`](AddressSpace::usage) is put for the last time, when the process has been reaped.
     fn last_usage(&self) -> Arc<OnceLock<HostUsage>>;
 
+    /// How far stacks (mappings that grow down) may grow, in bytes: the host's `RLIMIT_STACK` of the process, as far
+    /// as the host's hard limit lets it.
+    fn set_stack_limit(&self, bytes: u64);
+
     /// The host's pid, for diagnostics and for reading the host's `/proc/PID` (maps, smaps, pagemap).
     fn host_pid(&self) -> i32;
 }

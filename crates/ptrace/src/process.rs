@@ -223,6 +223,20 @@ impl AddressSpace for Process {
         Arc::clone(&self.last_usage)
     }
 
+    fn set_stack_limit(&self, bytes: u64) {
+        use rustix::process::{Resource, Rlimit, prlimit};
+        let Some(pid) = Pid::from_raw(self.tgid) else { return };
+        // All have the kernel's own hard limit, which a guest may believe to be higher.
+        let hard = rustix::process::getrlimit(Resource::Stack).maximum;
+        let wanted = (bytes != u64::MAX).then_some(bytes);
+        let current = match (wanted, hard) {
+            (Some(wanted), Some(hard)) => Some(wanted.min(hard)),
+            (wanted, hard) => wanted.or(hard),
+        };
+        // A process that has died needs no limit.
+        let _ = prlimit(Some(pid), Resource::Stack, Rlimit { current, maximum: hard });
+    }
+
     fn host_pid(&self) -> i32 {
         self.tgid
     }

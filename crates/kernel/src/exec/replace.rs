@@ -150,6 +150,8 @@ impl CurrentTask {
         let space = self.context.space().clone();
         add_vdso(&mut record, &space);
         let mm = Mm::new(space, record);
+        let limits = *self.group().limits.lock();
+        mm.apply_stack_limit(&limits);
         for (start, end) in &image.zero {
             let zeros = vec![0; usize::try_from(end - start).unwrap_or(0)];
             // A page that the file does not reach faults in the guest too, when it gets there.

@@ -72,6 +72,7 @@ fn advise(task: &mut CurrentTask, start: u64, end: u64, advice: Madvise) -> SysR
     let mm = task.mm.clone();
     let _lock = mm.lock(&task.waiter)?;
     let top = end.min(GUEST_TOP);
+    mm.refresh_holes(start, top);
     let vmas: Vec<Vma> = mm.record().vmas.overlapping(start, top).cloned().collect();
     let has_hole = end > GUEST_TOP || mm.record().vmas.mapped_until(start, end) < end;
     if let Action::PassOn = action {

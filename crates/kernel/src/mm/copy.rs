@@ -109,6 +109,9 @@ impl Mm {
         let record = self.record();
         let above = record.vmas.first_above(rest.start.0)?;
         let is_stack = above.flags.contains(VmaFlags::GROWSDOWN) && above.prot.contains(abi::Prot::WRITE);
+        // The host would ask for the kernel's own limit.
+        let page = rest.start.0 / PAGE_SIZE * PAGE_SIZE;
+        let is_stack = is_stack && above.end - page <= self.stack_limit();
         is_stack.then_some(GuestRange { start: rest.start, len })
     }
 }

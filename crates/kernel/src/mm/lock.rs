@@ -30,6 +30,7 @@ impl CurrentTask {
 
     /// Sets or clears locks on `[start, end)`; `ENOMEM` at the first hole, what lies before it being changed.
     fn set_locks(&mut self, start: u64, end: u64, locks: VmaFlags) -> SysResult<()> {
+        self.mm.refresh_holes(start, end);
         let mut record = self.mm.record();
         let mapped = record.vmas.mapped_until(start, end);
         record.vmas.update(start, mapped, |vma| {

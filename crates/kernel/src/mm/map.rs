@@ -60,6 +60,20 @@ impl CurrentTask {
     }
 
     pub(super) fn map_locked(&mut self, request: MapRequest) -> SysResult<u64> {
+        let at = self.map_at(request, false)?;
+        self.follow_stack_limit();
+        Ok(at)
+    }
+
+    /// Where `RLIMIT_AS` holds, a stack may grow less the more is mapped.
+    pub(super) fn follow_stack_limit(&self) {
+        let limits = *self.group().limits.lock();
+        if limits.soft(resource::AS) != resource::INFINITY {
+            self.mm.apply_stack_limit(&limits);
+        }
+    }
+
+    fn map_at(&mut self, request: MapRequest, retried: bool) -> SysResult<u64> {
         let MapRequest { addr, len, prot, mut flags, mut backing } = request;
         let fixed = flags.intersects(MapFlags::FIXED | MapFlags::FIXED_NOREPLACE);
         if flags.contains(MapFlags::SHARED) && matches!(backing, Backing::Anonymous) {
@@ -105,7 +119,15 @@ impl CurrentTask {
             flags: host,
             file: source.map_file(offset),
         };
-        self.host_calls(&[call])?;
+        match self.host_calls(&[call]) {
+            // A stack has grown there without telling.
+            Err(error) if error.errno() == Some(Errno::EEXIST) && !fixed && !retried => {
+                self.mm.refresh_stack();
+                let backing = vma.backing;
+                return self.map_at(MapRequest { addr, len, prot, flags, backing }, true);
+            }
+            done => done?,
+        };
         let mut replaced = Vec::new();
         {
             let mut record = self.mm.record();
@@ -160,8 +182,12 @@ impl CurrentTask {
         if total.saturating_add(len) > limits.soft(resource::AS) {
             return Err(Errno::ENOMEM.into());
         }
-        let data_limit = limits.soft(resource::DATA);
-        if is_data && data_limit != resource::INFINITY {
+        if is_data { self.check_data_limit(record, len) } else { Ok(()) }
+    }
+
+    fn check_data_limit(&self, record: &MmRecord, len: u64) -> SysResult<()> {
+        let data_limit = self.limit(resource::DATA);
+        if data_limit != resource::INFINITY {
             let data: u64 = record.vmas.iter().filter(|vma| vma.is_data()).map(Vma::len).sum();
             if data.saturating_add(len) > data_limit {
                 return Err(Errno::ENOMEM.into());
@@ -202,6 +228,7 @@ impl CurrentTask {
         let mm = self.mm.clone();
         let _lock = mm.lock(&self.waiter)?;
         let end = start + len;
+        mm.refresh_holes(start, end);
         let (until, error) = {
             let record = mm.record();
             if record.vmas.has_sealed(start, end) {
@@ -209,6 +236,15 @@ impl CurrentTask {
             }
             let mapped = record.vmas.mapped_until(start, end);
             let refused = record.vmas.overlapping(start, mapped).find(|vma| !vma.may.contains(prot));
+            let becomes_data: u64 = record
+                .vmas
+                .overlapping(start, mapped)
+                .filter(|vma| !vma.is_data() && Vma { prot, ..(*vma).clone() }.is_data())
+                .map(|vma| overlap(vma, start, mapped - start))
+                .sum();
+            if becomes_data > 0 {
+                self.check_data_limit(&record, becomes_data)?;
+            }
             match refused {
                 Some(vma) => (vma.start.max(start), Some(Errno::EACCES)),
                 None if mapped < end => (mapped, Some(Errno::ENOMEM)),

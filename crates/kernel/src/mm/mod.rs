@@ -14,11 +14,12 @@ pub mod memfd;
 pub mod other;
 pub mod remap;
 pub mod residency;
+mod stack;
 pub mod syscalls;
 mod vma;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use platform::AddressSpace;
 use sync::{Mutex, MutexGuard, SleepLock, SleepLockGuard, SysResult, Waiter, order};
@@ -31,7 +32,12 @@ pub use vma::{Backing, SharedMemory, Vma, VmaFlags, VmaMap};
 pub struct Mm {
     pub space: Arc<dyn AddressSpace>,
     shared: Arc<Shared>,
+    /// What the host process was told of how far stacks may grow, in bytes; `NOT_TOLD` at first.
+    stack_limit: AtomicU64,
 }
+
+/// No limit that a process can have: page sizes divide none of them, and this is odd.
+const NOT_TOLD: u64 = u64::MAX - 2;
 
 /// What host processes that share memory (vfork) have in common.
 struct Shared {
@@ -81,7 +87,7 @@ impl Mm {
     pub fn new(space: Arc<dyn AddressSpace>, record: MmRecord) -> Arc<Mm> {
         let shared =
             Shared { lock: SleepLock::new(), record: Mutex::new(record), users: AtomicUsize::new(1) };
-        Arc::new(Mm { space, shared: Arc::new(shared) })
+        Arc::new(Mm { space, shared: Arc::new(shared), stack_limit: AtomicU64::new(NOT_TOLD) })
     }
 
     /// Takes the sleeping lock under which mappings change.
@@ -113,19 +119,8 @@ impl Mm {
     /// For a process that shares the memory (vfork).
     pub fn share_from(&self, space: Arc<dyn AddressSpace>) -> Arc<Mm> {
         self.shared.users.fetch_add(1, Ordering::SeqCst);
-        Arc::new(Mm { space, shared: self.shared.clone() })
-    }
-
-    /// Takes the stack's true start from the host, which grows it without telling.
-    pub fn refresh_stack(&self) {
-        let Some(stack) = self.record().vmas.iter().find(|vma| vma.flags.contains(VmaFlags::STACK)).cloned()
-        else {
-            return;
-        };
-        let Some(start) = self.space.mapping_start(abi::UserAddr(stack.end - 1)) else { return };
-        if start.0 < stack.start {
-            self.record().vmas.insert(Vma { start: start.0, ..stack });
-        }
+        let stack_limit = AtomicU64::new(self.stack_limit.load(Ordering::Relaxed));
+        Arc::new(Mm { space, shared: self.shared.clone(), stack_limit })
     }
 
     /// A user leaves.
@@ -139,6 +134,9 @@ impl Mm {
         // Locks on memory are not inherited.
         record.lock_future = None;
         record.vmas.for_each_mut(|vma| vma.flags.remove(VmaFlags::LOCKED | VmaFlags::LOCK_ON_FAULT));
-        Mm::new(space, record)
+        let child = Mm::new(space, record);
+        // The host's limits are inherited.
+        child.stack_limit.store(self.stack_limit.load(Ordering::Relaxed), Ordering::Relaxed);
+        child
     }
 }

@@ -48,6 +48,7 @@ pub fn sys_mremap(
     if flags.contains(MremapFlags::FIXED) && remap.old_len == remap.new_len {
         return task.move_all(remap).map(UserAddr);
     }
+    mm.refresh_holes(remap.addr, remap.addr.saturating_add(remap.old_len.max(1)));
     let vma = mm.record().vmas.find(remap.addr).cloned().ok_or(Errno::EFAULT)?;
     task.remap_one(remap, vma).map(UserAddr)
 }

@@ -18,6 +18,7 @@ pub fn sys_msync(task: &mut CurrentTask, addr: UserAddr, len: u64, flags: MsFlag
     }
     let len = len.wrapping_add(PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE;
     let end = addr.0.checked_add(len).ok_or(Errno::ENOMEM)?;
+    task.mm.refresh_holes(addr.0, end);
     let (vmas, has_hole) = {
         let record = task.mm.record();
         let vmas: Vec<Vma> = record.vmas.overlapping(addr.0, end).cloned().collect();
@@ -55,6 +56,7 @@ pub fn sys_mincore(task: &mut CurrentTask, addr: UserAddr, len: u64, vec: UserAd
     if !vec.in_guest_range(pages) {
         return Err(Errno::EFAULT.into());
     }
+    task.mm.refresh_holes(addr.0, addr.0 + len);
     let pagemap = File::open(format!("/proc/{}/pagemap", task.mm.space.host_pid())).ok();
     let mut done = 0;
     while done < pages {

@@ -2,6 +2,7 @@
 
 use abi::{Errno, GUEST_TOP, MapFlags, MapKind, PAGE_SIZE, PkeyAccess, Prot, UserAddr};
 use sync::SysResult;
+use vfs::MountFlags;
 
 use crate::mm::{Backing, MapRequest};
 use crate::syscall::Fd;
@@ -46,6 +47,7 @@ pub fn sys_mmap(
             return Err(Errno::EINVAL.into());
         }
     }
+    check_end(&file, len, offset)?;
     let flags = check_kind(&file, prot, flags)?;
     let prot = prot & (Prot::READ | Prot::WRITE | Prot::EXEC);
     if flags.contains(MapFlags::LOCKED) && !task.may_lock() {
@@ -54,6 +56,17 @@ pub fn sys_mmap(
     let backing = file.map_or(Backing::Anonymous, |file| Backing::File { file, offset });
     let request = MapRequest { addr: addr.0, len, prot, flags, backing };
     task.map(request).map(UserAddr)
+}
+
+/// `EOVERFLOW` beyond the largest offset of a file (Linux: `file_mmap_ok`).
+fn check_end(file: &Option<std::sync::Arc<vfs::FileDescription>>, len: u64, offset: u64) -> SysResult<()> {
+    let Some(file) = file else { return Ok(()) };
+    let is_regular = file.inode.as_ref().is_some_and(|inode| inode.file_type == abi::FileType::REG);
+    let largest = if is_regular { i64::MAX.cast_unsigned() } else { u64::MAX };
+    match largest.checked_sub(len) {
+        Some(last) if offset / PAGE_SIZE <= last / PAGE_SIZE => Ok(()),
+        _ => Err(Errno::EOVERFLOW.into()),
+    }
 }
 
 /// The checks on kind and file, in Linux's order; flags with the kind made plain.
@@ -80,6 +93,11 @@ fn check_kind(
             }
             if !file.is_readable() {
                 return Err(Errno::EACCES.into());
+            }
+            let no_exec =
+                file.path.as_ref().is_some_and(|path| path.mount.flags().contains(MountFlags::NOEXEC));
+            if no_exec && prot.contains(Prot::EXEC) {
+                return Err(Errno::EPERM.into());
             }
             if flags.contains(MapFlags::GROWSDOWN) {
                 return Err(Errno::EINVAL.into());
@@ -121,6 +139,7 @@ pub fn sys_mprotect(task: &mut CurrentTask, addr: UserAddr, len: u64, prot: Prot
     let prot = prot & (Prot::READ | Prot::WRITE | Prot::EXEC);
     let mut start = addr.0;
     if grows == Prot::GROWSDOWN {
+        task.mm.refresh_growing(0, end);
         let vma = task.mm.record().vmas.first_above(start).cloned().ok_or(Errno::ENOMEM)?;
         if vma.start >= end {
             return Err(Errno::ENOMEM.into());
@@ -161,6 +180,7 @@ pub fn sys_brk(task: &mut CurrentTask, new: UserAddr) -> SysResult<UserAddr> {
         return Ok(now);
     }
     mm.record().layout.brk = new.0;
+    task.follow_stack_limit();
     Ok(new)
 }
 

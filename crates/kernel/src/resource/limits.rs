@@ -6,19 +6,19 @@ use vfs::{Capability, Cred};
 
 use super::{CPU, NOFILE};
 use crate::syscall::{In, Out, Pid};
-use crate::task::{CurrentTask, ThreadGroup};
+use crate::task::{CurrentTask, Task};
 
 /// The most descriptors that a limit may allow (`/proc/sys/fs/nr_open`).
 pub const NR_OPEN: u64 = 1 << 20;
 
 pub fn sys_getrlimit(task: &mut CurrentTask, resource: Resource, limit: Out<Rlimit>) -> SysResult<()> {
-    let old = change(task, task.group(), resource, None)?;
+    let old = change(task, &task.task, resource, None)?;
     task.mm.write(limit.0, &old)
 }
 
 pub fn sys_setrlimit(task: &mut CurrentTask, resource: Resource, limit: In<Rlimit>) -> SysResult<()> {
     let new = task.mm.read(limit.0)?;
-    change(task, task.group(), resource, Some(new))?;
+    change(task, &task.task, resource, Some(new))?;
     Ok(())
 }
 
@@ -38,7 +38,7 @@ pub fn sys_prlimit64(
     if !is_self && !may_change(&task.cred, &target.cred()) {
         return Err(Errno::EPERM.into());
     }
-    let before = change(task, &target.group, resource, new)?;
+    let before = change(task, &target, resource, new)?;
     if !old.is_null() {
         task.mm.write(old.0, &before)?;
     }
@@ -53,14 +53,9 @@ fn may_change(own: &Cred, target: &Cred) -> bool {
 }
 
 /// Reads a limit of a group and, if asked, changes it (Linux: `do_prlimit`). Returns what it was.
-fn change(
-    task: &CurrentTask,
-    group: &ThreadGroup,
-    resource: Resource,
-    new: Option<Rlimit>,
-) -> SysResult<Rlimit> {
+fn change(task: &CurrentTask, target: &Task, resource: Resource, new: Option<Rlimit>) -> SysResult<Rlimit> {
     let which = usize::try_from(resource.0).map_err(|_| Errno::EINVAL)?;
-    let mut limits = group.limits.lock();
+    let mut limits = target.group.limits.lock();
     let (soft, hard) = limits.get(which).ok_or(Errno::EINVAL)?;
     if let Some(mut new) = new {
         if new.cur > new.max {
@@ -77,6 +72,13 @@ fn change(
             new.cur = 1;
         }
         limits.set(which, (new.cur, new.max));
+        let limits_now = *limits;
+        drop(limits);
+        if matches!(which, super::STACK | super::AS)
+            && let Some(mm) = target.shared.lock().mm.clone()
+        {
+            mm.apply_stack_limit(&limits_now);
+        }
     }
     Ok(Rlimit { cur: soft, max: hard })
 }

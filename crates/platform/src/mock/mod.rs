@@ -164,6 +164,8 @@ impl AddressSpace for Process {
         Arc::new(OnceLock::from(HostUsage::default()))
     }
 
+    fn set_stack_limit(&self, _: u64) {}
+
     fn host_pid(&self) -> i32 {
         self.pid
     }
