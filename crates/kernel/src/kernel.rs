@@ -55,6 +55,15 @@ impl Default for KernelOptions {
     }
 }
 
+/// Now less the time that the host has been up, suspended or not (`CLOCK_BOOTTIME`).
+fn host_boot() -> Instant {
+    let up = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let seconds = u64::try_from(up.tv_sec).unwrap_or(0);
+    let up = std::time::Duration::new(seconds, u32::try_from(up.tv_nsec).unwrap_or(0));
+    let now = Instant::now();
+    now.checked_sub(up).unwrap_or(now)
+}
+
 /// A running kernel.
 pub struct Kernel {
     pub platform: Box<dyn Platform>,
@@ -75,6 +84,7 @@ pub struct Kernel {
     pub users: Arc<UserCounts>,
     /// Held while an epoll is put into another.
     pub(crate) epoll_nesting: SleepLock,
+    /// When the host booted, so that times since then agree with its clocks.
     pub booted: Instant,
     /// The CPUs that umlaut may use.
     pub cpus: CpuMask,
@@ -140,7 +150,7 @@ impl Kernel {
             memory_files: std::sync::OnceLock::new(),
             users: Arc::default(),
             epoll_nesting: SleepLock::new(),
-            booted: Instant::now(),
+            booted: host_boot(),
             cpus: CpuMask::of_host(),
             hostname: Mutex::new(hostname),
             boot_id: random_uuid(),

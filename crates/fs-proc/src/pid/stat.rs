@@ -79,6 +79,7 @@ pub(super) fn stat(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
         }
         None => Default::default(),
     };
+    let scheduling = of.task.as_ref().map(|task| *task.scheduling.lock()).unwrap_or_default();
     let started = of.group.started.saturating_duration_since(cx.kernel.booted);
     let low = |set: u64| set & 0x7fff_ffff;
     let fields: Vec<String> = [
@@ -96,8 +97,8 @@ pub(super) fn stat(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
         own.system_ticks().into(),
         children.user_ticks().into(),
         children.system_ticks().into(),
-        20,
-        0,
+        scheduling.proc_priority().into(),
+        scheduling.nice.into(),
         family.threads as i128,
         0,
         resource::ticks(started).into(),
@@ -118,8 +119,8 @@ pub(super) fn stat(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
         0,
         family.exit_signal.into(),
         0,
-        0,
-        0,
+        scheduling.rt_priority.into(),
+        scheduling.policy.0.into(),
         0,
         0,
         0,
