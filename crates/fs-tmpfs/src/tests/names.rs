@@ -42,6 +42,8 @@ enum Op {
     Access(String, u32, bool),
     Touch(String, bool),
     Chdir(String),
+    /// `openat2` with O_PATH and these RESOLVE_* flags.
+    Resolve(String, u64),
 }
 
 /// What an operation says: an errno, or what there is to know of its success.

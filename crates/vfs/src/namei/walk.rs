@@ -125,17 +125,19 @@ impl<'c, 'a> Walk<'c, 'a> {
             let name = rest.split(|byte| *byte == b'/').next().unwrap_or(&[]);
             let end = at.saturating_add(name.len());
             let next = skip_slashes(text, end);
-            let last = match name {
-                b"." => Last::Dot,
-                b".." => Last::DotDot,
-                name => Last::Name(name.to_vec()),
-            };
             if next == text.len() {
+                let last = match name {
+                    b"." => Last::Dot,
+                    b".." => Last::DotDot,
+                    name => Last::Name(name.to_vec()),
+                };
                 return Ok((last, next > end));
             }
-            match last {
-                Last::Name(name) => {
-                    let child = self.step(&name, false)?;
+            match name {
+                b"." => {}
+                b".." => self.step_up()?,
+                name => {
+                    let child = self.step(name, false)?;
                     if child.inode().file_type == FileType::LNK {
                         match self.follow(&child, false)? {
                             Followed::Text(body) => {
@@ -149,7 +151,6 @@ impl<'c, 'a> Walk<'c, 'a> {
                         self.at = child;
                     }
                 }
-                dots => self.step_dots(&dots)?,
             }
             if !self.at.inode().is_dir() {
                 return Err(Errno::ENOTDIR.into());

@@ -89,5 +89,6 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
         3 => (path(), 0..8_u32, yes).prop_map(|(p, m, e)| Op::Access(p, m, e)),
         2 => (path(), yes).prop_map(|(p, now)| Op::Touch(p, now)),
         1 => path().prop_map(Op::Chdir),
+        4 => (path(), prop_oneof![Just(8_u64), Just(0x10), Just(4), Just(1), Just(0xc), Just(0x18), Just(0x40)]).prop_map(|(p, r)| Op::Resolve(p, r)),
     ]
 }

@@ -6,7 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, Access, AtFlags, FileType as HostType, Gid, Mode, OFlags, RenameFlags, Uid};
+use rustix::fs::{
+    self, Access, AtFlags, FileType as HostType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid,
+};
 
 use super::*;
 
@@ -181,6 +183,15 @@ fn perform(here: &OwnedFd, op: &Op) -> rustix::io::Result<String> {
             let times = fs::Timestamps { last_access: at(0, fs::UTIME_NOW), last_modification };
             fs::utimensat(here, path, &times, AtFlags::empty()).map(done)
         }
+        Op::Resolve(path, resolve) => loop {
+            let resolve = ResolveFlags::from_bits_retain(*resolve);
+            match fs::openat2(here, path, OFlags::PATH, Mode::empty(), resolve) {
+                // Some other process has renamed something meanwhile.
+                Err(rustix::io::Errno::AGAIN) => {}
+                Err(error) => return Err(error),
+                Ok(file) => return Ok(stat_text(&fs::fstat(&file)?)),
+            }
+        },
         Op::Chdir(path) => {
             rustix::process::chdir(path)?;
             rustix::process::fchdir(here).map(done)

@@ -1,6 +1,6 @@
 //! The operations on ours.
 
-use abi::{AccessFlags, AtFlags, OpenFlags, Timespec};
+use abi::{AccessFlags, AtFlags, OpenFlags, ResolveFlags, Timespec};
 use vfs::{Caller, FileOps, Inode, OpenHow, SetTime, SliceSource, SpecialFiles, rw};
 
 use super::*;
@@ -134,6 +134,13 @@ fn perform(ctx: &FsContext<'_>, op: &Op) -> SysResult<String> {
                 false => ops::TimesChange { atime: Some(SetTime::Now), mtime: Some(old) },
             };
             ops::utimens(ctx, HERE, path.as_bytes(), times, AtFlags::empty()).map(done)
+        }
+        Op::Resolve(path, resolve) => {
+            let flags = u64::from(OpenFlags::PATH.bits());
+            let resolve = ResolveFlags::from_bits_retain(*resolve);
+            let request = ops::OpenRequest::openat2(&abi::OpenHow { flags, mode: 0, resolve })?;
+            let file = ops::open(ctx, HERE, path.as_bytes(), &request)?;
+            Ok(text(&file.attributes()?))
         }
         Op::Chdir(path) => ops::chdir(ctx, path.as_bytes()).map(|_| String::new()),
     }
