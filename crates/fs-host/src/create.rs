@@ -96,7 +96,7 @@ impl HostNode {
             (FileType::LNK, record) => self.make_link(this, &dir, name, node, record)?,
             (_, record) => self.make_file(this, &dir, name, mode, record)?,
         };
-        let inode = self.fs.intern(this, name, &stat, file_type, None);
+        let inode = self.fs.intern(this, name, &stat, file_type, None)?;
         if let (Some(record), Some(node)) = (record, inode.downcast::<HostNode>()) {
             node.cache_record(stat.changed(), Some(record));
         }
@@ -269,7 +269,7 @@ impl HostNode {
             return Err(Errno::EOPNOTSUPP.into());
         }
         let stat = fix_mode(&file, mode)?;
-        let inode = self.fs.intern_unnamed(&stat, Arc::new(file));
+        let inode = self.fs.intern_unnamed(&stat, Arc::new(file))?;
         if let Some(node) = inode.downcast::<HostNode>() {
             node.cache_record(stat.changed(), record);
         }

@@ -6,12 +6,16 @@
 //!
 //! [`RootPlan::new`] decides, [`RootPlan::furnish`] makes what the plan adds to the root.
 
+mod lists;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use abi::{Errno, OpenFlags};
 use sync::SysResult;
 use vfs::{FileDescription, Inode, KernelCaller, NewNode, NewNodeKind, OpenHow, SliceSource};
+
+use lists::{EMPTY, NEVER, PRIVATE, SECRETS, SYSTEM, VAR};
 
 use crate::{HostFsOptions, OwnerMap, Records, Submounts, View};
 
@@ -94,96 +98,6 @@ pub struct RootPlan {
     /// Why the current directory is not shown, where it is not.
     pub hint: Option<String>,
 }
-
-/// Shown of `/`, with all below.
-const SYSTEM: [&str; 9] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt", "etc"];
-/// Shown of `/var`.
-const VAR: [&str; 3] = ["var/lib/dpkg", "var/lib/rpm", "var/lib/alternatives"];
-
-/// Hidden below `/etc`: secrets, most of which not everybody could read anyway.
-const SECRETS: [&str; 38] = [
-    "shadow*",
-    "gshadow*",
-    "sudoers*",
-    "sudo_logsrvd.conf",
-    "doas.conf",
-    "ssh/ssh_host_*",
-    "ssh/*_key",
-    "ssl/private",
-    "pki/private",
-    "pki/tls/private",
-    "letsencrypt",
-    "NetworkManager",
-    "netplan",
-    "wpa_supplicant",
-    "wireguard",
-    "openvpn",
-    "ipsec.secrets",
-    "ipsec.d",
-    "swanctl",
-    "strongswan*",
-    "ppp",
-    "chatscripts",
-    "krb5.keytab*",
-    "*.keytab",
-    "security/opasswd",
-    "samba",
-    "cups",
-    "docker",
-    "kubernetes",
-    "rancher",
-    "libvirt",
-    "credstore*",
-    "mysql",
-    "exim4/passwd.client",
-    "postfix/sasl*",
-    "davfs2",
-    "cifs*",
-    "machine-id",
-];
-
-/// Empty and throwaway.
-const EMPTY: [(&str, u32); 19] = [
-    ("/tmp", 0o1777),
-    ("/run", 0o755),
-    ("/run/lock", 0o1777),
-    ("/home", 0o755),
-    ("/root", 0o700),
-    ("/srv", 0o755),
-    ("/mnt", 0o755),
-    ("/media", 0o755),
-    ("/boot", 0o755),
-    ("/proc", 0o555),
-    ("/sys", 0o555),
-    ("/dev", 0o755),
-    ("/var", 0o755),
-    ("/var/tmp", 0o1777),
-    ("/var/lib", 0o755),
-    ("/var/cache", 0o755),
-    ("/var/log", 0o755),
-    ("/var/spool", 0o755),
-    ("/var/mail", 0o755),
-];
-
-/// Host directories that are not shown as the current directory, nor anything below: sockets, devices, secrets of
-/// running services.
-const NEVER: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
-
-/// Directories of a home that keep secrets.
-const PRIVATE: [&str; 12] = [
-    ".ssh",
-    ".gnupg",
-    ".pki",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".password-store",
-    ".mozilla",
-    ".config",
-    ".local",
-    ".cache",
-];
 
 impl RootPlan {
     /// Decides what is shown.
@@ -347,86 +261,4 @@ fn make(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plan(cwd: &str, reach: Reach) -> RootPlan {
-        let homes =
-            homes_in("root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\nd:x:5:5::/:/bin/false\n");
-        RootPlan::new(&Environment { cwd: cwd.into(), home: Some("/home/me".into()), homes }, reach)
-    }
-
-    fn layers(plan: &RootPlan) -> Vec<&str> {
-        plan.layers.iter().filter_map(|layer| layer.at.to_str()).collect()
-    }
-
-    #[test]
-    fn the_current_directory_shows_unless_it_holds_a_home() {
-        for (cwd, shown) in [
-            ("/home/me/project", true),
-            ("/srv/data", true),
-            ("/tmp", true),
-            ("/", false),
-            ("/home", false),
-            ("/home/me", false),
-            ("/root", false),
-            ("/home/me/.ssh", false),
-            ("/home/me/.config/x", false),
-            ("/run/user/1000", false),
-            ("/proc/self", false),
-            // Part of the root already.
-            ("/usr/src", false),
-            ("/etc/ssh", false),
-        ] {
-            let plan = plan(cwd, Reach::System);
-            let expected = if shown { vec!["/", cwd] } else { vec!["/"] };
-            assert_eq!(layers(&plan), expected, "{cwd}");
-            assert_eq!(plan.workdir, Path::new(cwd));
-            assert!(plan.layers.iter().all(|layer| !layer.options.writable));
-        }
-        assert_eq!(layers(&plan("/home/me", Reach::Home)), ["/", "/home/me"]);
-        assert_eq!(layers(&plan("/home/me/project", Reach::Home)), ["/", "/home/me"]);
-        assert_eq!(layers(&plan("/home/me", Reach::All)), ["/"]);
-    }
-
-    #[test]
-    fn secrets_and_the_rest_of_the_host_are_hidden() {
-        let view = system_view();
-        for hidden in ["home", "root", "run", "proc", "sys", "dev", "boot", "mnt", "srv", "tmp", "work"] {
-            assert!(!view.shows(hidden.as_bytes()), "{hidden}");
-        }
-        let below = |path: &str| {
-            path.split('/')
-                .try_fold(view.clone(), |view, name| view.below(name.as_bytes()).map(|view| (*view).clone()))
-        };
-        let etc = below("etc").expect("a view");
-        for hidden in [
-            "shadow",
-            "shadow-",
-            "gshadow",
-            "sudoers",
-            "sudoers.d",
-            "NetworkManager",
-            "wireguard",
-            "krb5.keytab",
-            "machine-id",
-        ] {
-            assert!(!etc.shows(hidden.as_bytes()), "{hidden}");
-        }
-        for shown in ["passwd", "group", "ld.so.cache", "hosts", "resolv.conf", "ssl", "ssh", "alternatives"]
-        {
-            assert!(etc.shows(shown.as_bytes()), "{shown}");
-        }
-        assert!(!below("etc/ssl").expect("a view").shows(b"private"));
-        assert!(below("etc/ssl").expect("a view").shows(b"certs"));
-        assert!(!below("etc/ssh").expect("a view").shows(b"ssh_host_ed25519_key"));
-        let lib = below("var/lib").expect("a view");
-        assert!(lib.shows(b"dpkg") && !lib.shows(b"docker") && !below("var").expect("a view").shows(b"log"));
-    }
-
-    #[test]
-    fn each_machine_is_another() {
-        assert_eq!(machine_id().len(), 33);
-        assert_ne!(machine_id(), machine_id());
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
-use abi::FileType;
+use abi::{Errno, FileType};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno as HostErrno;
@@ -153,10 +153,10 @@ impl HostFs {
         !self.options.world_readable_only || stat.is_for_all()
     }
 
-    pub(crate) fn root_inode(&self) -> Arc<Inode> {
+    pub(crate) fn root_inode(&self) -> SysResult<Arc<Inode>> {
         let view = self.options.view.clone();
-        self.inode(self.root_fd.id, false, self.root_type, || {
-            Box::new(HostNode::new(self.me(), self.root_fd.id, view))
+        self.inode(self.root_fd.id, false, self.root_type, |me| {
+            Box::new(HostNode::new(me, self.root_fd.id, view))
         })
     }
 
@@ -168,28 +168,27 @@ impl HostFs {
         stat: &HostStat,
         file_type: FileType,
         view: Option<Arc<View>>,
-    ) -> Arc<Inode> {
-        let inode =
-            self.inode(stat.id, false, file_type, || Box::new(HostNode::new(self.me(), stat.id, view)));
+    ) -> SysResult<Arc<Inode>> {
+        let inode = self.inode(stat.id, false, file_type, |me| Box::new(HostNode::new(me, stat.id, view)))?;
         if let Some(node) = inode.downcast::<HostNode>() {
             node.add_place(dir, name, file_type == FileType::DIR);
         }
-        inode
+        Ok(inode)
     }
 
     /// The inode of a file that has no name.
-    pub(crate) fn intern_unnamed(&self, stat: &HostStat, fd: Arc<OwnedFd>) -> Arc<Inode> {
-        self.inode(stat.id, false, FileType::REG, || {
-            let node = HostNode::new(self.me(), stat.id, None);
+    pub(crate) fn intern_unnamed(&self, stat: &HostStat, fd: Arc<OwnedFd>) -> SysResult<Arc<Inode>> {
+        self.inode(stat.id, false, FileType::REG, |me| {
+            let node = HostNode::new(me, stat.id, None);
             node.pin(fd);
             Box::new(node)
         })
     }
 
     /// An empty stand-in for a mount that is not shown.
-    pub(crate) fn intern_blocked(&self, dir: &Arc<Inode>, stat: &HostStat) -> Arc<Inode> {
+    pub(crate) fn intern_blocked(&self, dir: &Arc<Inode>, stat: &HostStat) -> SysResult<Arc<Inode>> {
         let file_type = if stat.mode().is_dir() { FileType::DIR } else { FileType::REG };
-        self.inode(stat.id, true, file_type, || Box::new(Blocked::new(dir, stat, self.dev)))
+        self.inode(stat.id, true, file_type, |_| Box::new(Blocked::new(dir, stat, self.dev)))
     }
 
     /// The inode of that identity if it is in use.
@@ -202,30 +201,24 @@ impl HostFs {
         id: FileId,
         blocked: bool,
         file_type: FileType,
-        make: impl FnOnce() -> Box<dyn vfs::InodeOps>,
-    ) -> Arc<Inode> {
+        make: impl FnOnce(Arc<HostFs>) -> Box<dyn vfs::InodeOps>,
+    ) -> SysResult<Arc<Inode>> {
         let key = Key { id, blocked };
         let mut table = self.inodes.lock();
         if let Some(inode) = table.known.get(&key).and_then(Weak::upgrade)
             && inode.file_type == file_type
         {
-            return inode;
+            return Ok(inode);
         }
         if table.known.len() >= table.sweep_at {
             table.known.retain(|_, inode| inode.strong_count() > 0);
             table.sweep_at = (table.known.len() * 2).max(1024);
         }
-        let inode = Inode::new(self.me(), file_type, make());
+        // It is in use, so the weak reference to it holds.
+        let me = self.me.upgrade().ok_or(Errno::EIO)?;
+        let inode = Inode::new(me.clone(), file_type, make(me));
         table.known.insert(key, Arc::downgrade(&inode));
-        inode
-    }
-
-    /// Itself, as its inodes hold it. `self` is alive, so the weak reference is.
-    fn me(&self) -> Arc<HostFs> {
-        match self.me.upgrade() {
-            Some(me) => me,
-            None => unreachable!("a file system in use was dropped"),
-        }
+        Ok(inode)
     }
 
     /// Runs a host call that makes a descriptor; if the host has none left, again with fewer cached ones.
@@ -296,7 +289,11 @@ impl FileSystem for HostFs {
     }
 
     fn root(&self) -> Arc<Inode> {
-        self.root_inode()
+        match self.root_inode() {
+            Ok(root) => root,
+            // Not reached: whoever calls has the file system by a strong reference.
+            Err(_) => std::process::abort(),
+        }
     }
 
     fn stat(&self) -> SysResult<FsStat> {

@@ -38,7 +38,7 @@ impl HostNode {
                 return Err(stale());
             }
             if !self.fs.may_cross(view.as_deref(), &mounted, &found)? {
-                return Ok(self.fs.intern_blocked(this, stat));
+                return self.fs.intern_blocked(this, stat);
             }
         }
         if !self.fs.may_show(stat) {
@@ -58,7 +58,7 @@ impl HostNode {
     ) -> SysResult<Arc<Inode>> {
         let may_be_special = self.fs.keeps_records() && stat.file_type() == FileType::REG && stat.size() == 0;
         if !may_be_special {
-            return Ok(self.fs.intern(this, name, stat, stat.file_type(), view));
+            return self.fs.intern(this, name, stat, stat.file_type(), view);
         }
         if let Some(known) = self.fs.known(stat.id)
             && let Some(node) = known.downcast::<HostNode>()
@@ -69,7 +69,7 @@ impl HostNode {
         }
         let record = self.record_at(this, dir, name, stat)?;
         let file_type = record.and_then(|record| record.special_type(stat)).unwrap_or(FileType::REG);
-        Ok(self.fs.intern(this, name, stat, file_type, view))
+        self.fs.intern(this, name, stat, file_type, view)
     }
 
     /// Whether `name` still is `child`.

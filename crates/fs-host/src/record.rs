@@ -17,6 +17,7 @@ use abi::{Errno, FileMode, FileType};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::fs::{OFlags, XattrFlags};
 use rustix::io::Errno as HostErrno;
+use smallvec::SmallVec;
 use sync::SysResult;
 use vfs::{Attributes, Inode};
 
@@ -151,7 +152,7 @@ impl HostNode {
 
     /// The record in the side file of a directory that it was found in.
     fn side_record(&self) -> SysResult<Option<Record>> {
-        for (dir, name) in self.side_places() {
+        for Place { dir, name } in self.side_places()? {
             let Some(node) = dir.downcast::<HostNode>() else { continue };
             if let Some(record) = node.side_get(&dir, &name, self.id.ino)? {
                 return Ok(Some(record));
@@ -161,11 +162,12 @@ impl HostNode {
     }
 
     /// The directories and names under which side files know this file; the root stands in its own.
-    fn side_places(&self) -> Vec<(Arc<Inode>, Box<[u8]>)> {
+    fn side_places(&self) -> SysResult<SmallVec<[Place; 1]>> {
         if self.is_root() {
-            return vec![(self.fs.root_inode(), b".".as_slice().into())];
+            let place = Place { dir: self.fs.root_inode()?, name: b".".as_slice().into() };
+            return Ok(SmallVec::from_iter([place]));
         }
-        self.places().into_iter().map(|Place { dir, name }| (dir, name)).collect()
+        Ok(self.places())
     }
 
     /// Writes the record of this file, open as `file`; `None` removes it.
@@ -174,7 +176,7 @@ impl HostNode {
         let carries = carries_attributes(&HostStat::of(file).map_err(errno)?);
         let stored = if carries { write_xattr(&self.fs, file, record)? } else { Err(NoXattrs) };
         if stored.is_err() {
-            for (dir, name) in self.side_places() {
+            for Place { dir, name } in self.side_places()? {
                 if let Some(node) = dir.downcast::<HostNode>() {
                     node.side_put(&dir, &name, self.id.ino, record)?;
                 }

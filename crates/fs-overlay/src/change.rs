@@ -59,7 +59,7 @@ impl OverlayNode {
             }
             made.inode
         };
-        Ok(overlay.intern(this, name, Found { upper: Some(inode), lowers: SmallVec::new() }))
+        overlay.intern(this, name, Found { upper: Some(inode), lowers: SmallVec::new() })
     }
 
     pub(crate) fn link_node(&self, this: &Arc<Inode>, name: &[u8], target: &Arc<Inode>) -> SysResult<()> {

@@ -60,7 +60,7 @@ impl Found {
 impl OverlayNode {
     /// What `name` is in this directory; `None`: nothing.
     pub(crate) fn find(&self, name: &[u8]) -> SysResult<Option<Found>> {
-        self.find_and(name, |_| ()).map(|found| found.map(|(found, ())| found))
+        self.find_and(name, |_| Ok(())).map(|found| found.map(|(found, ())| found))
     }
 
     /// The inode of what `name` is in this directory, `this`.
@@ -71,11 +71,15 @@ impl OverlayNode {
 
     /// Finds `name`, and does `then` with it; all again if what was found may have been copied up meanwhile, or may
     /// show only for a moment.
-    fn find_and<T>(&self, name: &[u8], then: impl Fn(&Found) -> T) -> SysResult<Option<(Found, T)>> {
+    fn find_and<T>(
+        &self,
+        name: &[u8],
+        then: impl Fn(&Found) -> SysResult<T>,
+    ) -> SysResult<Option<(Found, T)>> {
         loop {
             let before = self.overlay.changes.load(Ordering::SeqCst);
             let Some(found) = self.find_now(name)? else { return Ok(None) };
-            let result = then(&found);
+            let result = then(&found)?;
             let after = self.overlay.changes.load(Ordering::SeqCst);
             if found.upper.is_some() || (before == after && before.is_multiple_of(2)) {
                 return Ok(Some((found, result)));

@@ -55,7 +55,7 @@ impl InodeOps for OverlayNode {
     fn create_unnamed(&self, this: &Arc<Inode>, node: &NewNode<'_>) -> SysResult<Arc<Inode>> {
         let dir = self.copy_up(this)?;
         let made = dir.ops.create_unnamed(&dir, node)?;
-        Ok(self.overlay.intern_unnamed(made))
+        self.overlay.intern_unnamed(made)
     }
 
     fn link(&self, this: &Arc<Inode>, name: &[u8], target: &Arc<Inode>) -> SysResult<()> {

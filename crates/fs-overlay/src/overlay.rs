@@ -119,7 +119,7 @@ impl Overlay {
     }
 
     /// The node for what was found as `name` in `dir`.
-    pub(crate) fn intern(&self, dir: &Arc<Inode>, name: &[u8], found: Found) -> Arc<Inode> {
+    pub(crate) fn intern(&self, dir: &Arc<Inode>, name: &[u8], found: Found) -> SysResult<Arc<Inode>> {
         let key = match &found.upper {
             Some(upper) => Key::upper(upper),
             None => Key::place(dir, name),
@@ -129,17 +129,17 @@ impl Overlay {
     }
 
     /// The node of a file of the upper layer that has no name.
-    pub(crate) fn intern_unnamed(&self, upper: Arc<Inode>) -> Arc<Inode> {
+    pub(crate) fn intern_unnamed(&self, upper: Arc<Inode>) -> SysResult<Arc<Inode>> {
         self.inode(Key::upper(&upper), Found { upper: Some(upper), lowers: SmallVec::new() }, None)
     }
 
-    fn inode(&self, key: Key, found: Found, place: Option<Place>) -> Arc<Inode> {
+    fn inode(&self, key: Key, found: Found, place: Option<Place>) -> SysResult<Arc<Inode>> {
         // Let go after the lock.
         let mut replaced = None;
         let mut table = self.nodes.lock();
         if let Some(inode) = table.known.get(&key).and_then(Weak::upgrade) {
             if inode.downcast::<OverlayNode>().is_some_and(|node| node.takes(&found, place.as_ref())) {
-                return inode;
+                return Ok(inode);
             }
             replaced = Some(inode);
         }
@@ -147,27 +147,20 @@ impl Overlay {
             table.known.retain(|_, inode| inode.strong_count() > 0);
             table.sweep_at = (table.known.len() * 2).max(1024);
         }
-        let me = self.me();
+        // It is in use, so the weak reference to it holds.
+        let me = self.me.upgrade().ok_or(Errno::EIO)?;
         let file_type = found.real().map_or(FileType::DIR, |real| real.file_type);
         let node = OverlayNode::new(me.clone(), found, place);
         let inode = Inode::new(me, file_type, Box::new(node));
         table.known.insert(key, Arc::downgrade(&inode));
         drop(table);
         drop(replaced);
-        inode
+        Ok(inode)
     }
 
     /// Makes `inode` known as the node of `upper`, its part in the upper layer from now on.
     pub(crate) fn publish(&self, inode: &Arc<Inode>, upper: &Arc<Inode>) {
         self.nodes.lock().known.insert(Key::upper(upper), Arc::downgrade(inode));
-    }
-
-    /// Itself, as its inodes hold it. `self` is alive, so the weak reference is.
-    fn me(&self) -> Arc<Overlay> {
-        match self.me.upgrade() {
-            Some(me) => me,
-            None => unreachable!("a file system in use was dropped"),
-        }
     }
 
     /// Notes that a lower file was copied up.
@@ -229,7 +222,11 @@ impl FileSystem for Overlay {
 
     fn root(&self) -> Arc<Inode> {
         let upper = self.upper.as_ref().map(|upper| upper.root.clone());
-        self.inode(Key::Root, Found { upper, lowers: self.lowers.clone() }, None)
+        match self.inode(Key::Root, Found { upper, lowers: self.lowers.clone() }, None) {
+            Ok(root) => root,
+            // Not reached: whoever calls has the file system by a strong reference.
+            Err(_) => std::process::abort(),
+        }
     }
 
     fn stat(&self) -> SysResult<FsStat> {
