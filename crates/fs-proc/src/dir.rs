@@ -20,12 +20,18 @@ pub(crate) fn find(node: &Node, name: &[u8]) -> SysResult<Option<Place>> {
         return Ok(node.place.fixed_child(index));
     }
     let Some(number) = parse_number(name) else { return Ok(None) };
-    let exists = match numbered(node) {
-        // Threads have directories too, though the root does not list them.
-        Some(Numbered::Processes) => is_process_or_thread(node, number)?,
-        Some(_) => numbers(node)?.contains(&number),
-        None => false,
-    };
+    // Threads have directories too, though the root does not list them.
+    if node.place == Place::Root {
+        let kernel = node.fs()?.kernel()?;
+        let tasks = kernel.tasks.lock();
+        let of_thread = || tasks.tasks.get(&number).map(|task| Place::Thread(task.group.pid, number));
+        return Ok(if tasks.groups.contains_key(&number) {
+            Some(Place::Process(number))
+        } else {
+            of_thread()
+        });
+    }
+    let exists = numbered(node).is_some() && numbers(node)?.contains(&number);
     Ok(exists.then(|| numbered_place(node, number)).flatten())
 }
 
@@ -34,12 +40,6 @@ fn parse_number(name: &[u8]) -> Option<i32> {
     let text = std::str::from_utf8(name).ok()?;
     let canonical = text == "0" || !text.starts_with(['0', '+', '-']);
     text.parse().ok().filter(|_| canonical)
-}
-
-fn is_process_or_thread(node: &Node, number: i32) -> SysResult<bool> {
-    let kernel = node.fs()?.kernel()?;
-    let tasks = kernel.tasks.lock();
-    Ok(tasks.groups.contains_key(&number))
 }
 
 /// Which numbers a directory lists.
@@ -58,7 +58,8 @@ fn numbered(node: &Node) -> Option<Numbered> {
     }
 }
 
-fn numbers(node: &Node) -> SysResult<Vec<i32>> {
+/// The numbers in it, ascending.
+pub(crate) fn numbers(node: &Node) -> SysResult<Vec<i32>> {
     let kernel = node.fs()?.kernel()?;
     match numbered(node) {
         Some(Numbered::Processes) => Ok(kernel.tasks.lock().groups.keys().copied().collect()),

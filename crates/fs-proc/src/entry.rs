@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     File(Render),
     /// A text that only those can open whom the check lets; whoever has it open asks again at each reading.
     Checked(Render, Check),
+    /// A file of its own kind.
+    Opened(Open),
     /// A text that can be set.
     Setting(Render, Store),
     /// A link whose text depends on who reads it.
@@ -38,6 +40,7 @@ pub(crate) enum Kind {
 }
 
 pub(crate) type Render = fn(&Cx<'_>) -> SysResult<Vec<u8>>;
+pub(crate) type Open = fn(&Cx<'_>) -> SysResult<Box<dyn vfs::FileOps>>;
 pub(crate) type Check = fn(&Cx<'_>) -> SysResult<()>;
 pub(crate) type Store = fn(&Cx<'_>, &[u8]) -> SysResult<()>;
 pub(crate) type Follow = fn(&Cx<'_>) -> SysResult<vfs::MagicTarget>;

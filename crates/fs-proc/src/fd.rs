@@ -44,12 +44,18 @@ pub(crate) fn link_mode(node: &Node) -> SysResult<u32> {
 /// What a descriptor's link leads to.
 pub(crate) fn target(cx: &Cx<'_>, number: i32) -> SysResult<MagicTarget> {
     cx.check_access()?;
-    Ok(MagicTarget::File(find(cx.of.clone(), number)?.file))
+    let file = find(cx.of.clone(), number)?.file;
+    // A file with a place is opened anew there, whatever its name is by now.
+    Ok(match &file.path {
+        Some(path) => MagicTarget::Path(path.clone()),
+        None => MagicTarget::File(file),
+    })
 }
 
 pub(crate) fn link_text(cx: &Cx<'_>, number: i32) -> SysResult<Vec<u8>> {
-    let target = target(cx, number)?;
-    Ok(target_text(cx, &target))
+    cx.check_access()?;
+    let file = find(cx.of.clone(), number)?.file;
+    Ok(target_text(cx, &MagicTarget::File(file)))
 }
 
 /// What a link to an object shows.
@@ -78,7 +84,8 @@ pub(crate) fn info_text(cx: &Cx<'_>, number: i32) -> SysResult<Vec<u8>> {
     flags.set(OpenFlags::CLOEXEC, entry.cloexec);
     let mount = file.path.as_ref().map_or(0, |path| path.mount.id);
     let ino = file.attributes().map_or(0, |attributes| attributes.ino);
-    let text = format!("pos:\t{position}\nflags:\t0{:o}\nmnt_id:\t{mount}\nino:\t{ino}\n", flags.bits());
+    let mut text = format!("pos:\t{position}\nflags:\t0{:o}\nmnt_id:\t{mount}\nino:\t{ino}\n", flags.bits());
+    text.push_str(&file.ops.details());
     Ok(text.into_bytes())
 }
 

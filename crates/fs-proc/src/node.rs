@@ -94,7 +94,9 @@ impl Place {
             Place::Descriptor { info: false, .. } => FileType::LNK,
             Place::Descriptor { info: true, .. } => FileType::REG,
             Place::Fixed(..) => match self.entry().map(|entry| entry.kind) {
-                Some(Kind::File(_) | Kind::Checked(..) | Kind::Setting(..)) | None => FileType::REG,
+                Some(Kind::File(_) | Kind::Checked(..) | Kind::Opened(_) | Kind::Setting(..)) | None => {
+                    FileType::REG
+                }
                 Some(Kind::Link(_) | Kind::Object(_)) => FileType::LNK,
                 Some(Kind::Directory(_) | Kind::Descriptors { .. } | Kind::Threads) => FileType::DIR,
             },
@@ -183,11 +185,12 @@ impl InodeOps for Node {
         if let Place::Descriptor { info: false, .. } = self.place {
             mode = FileMode::new(FileType::LNK, fd::link_mode(self).unwrap_or(0o700));
         }
-        let nlink = match &self.place {
-            place if place.file_type() != FileType::DIR => 1,
-            place => {
-                2 + place.table().iter().filter(|entry| matches!(entry.kind, Kind::Directory(_))).count()
-                    as u64
+        let nlink = match self.place.entry().map(|entry| entry.kind) {
+            _ if self.place.file_type() != FileType::DIR => 1,
+            Some(Kind::Threads) => 2 + crate::dir::numbers(self)?.len() as u64,
+            _ => {
+                let is_directory = |entry: &&Entry| matches!(entry.kind, Kind::Directory(_));
+                2 + self.place.table().iter().filter(is_directory).count() as u64
             }
         };
         Ok(Attributes {
@@ -242,8 +245,10 @@ impl InodeOps for Node {
             }
             return Ok(Box::new(Directory::new(this.clone())));
         }
-        if let Some(Kind::Checked(_, check)) = self.place.entry().map(|entry| entry.kind) {
-            self.with(caller, check)?;
+        match self.place.entry().map(|entry| entry.kind) {
+            Some(Kind::Checked(_, check)) => self.with(caller, check)?,
+            Some(Kind::Opened(open)) => return self.with(caller, open),
+            _ => {}
         }
         Ok(Box::new(Text::new(this.clone())))
     }

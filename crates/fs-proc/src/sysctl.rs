@@ -21,7 +21,7 @@ static FS: &[Entry] = &[
     text("aio-nr", |_| line(0)),
     dir("epoll", &[text("max_user_watches", |_| line(1_048_576))]),
     text("file-max", |_| line(1_048_576)),
-    text("file-nr", |_| Ok(b"0\t0\t1048576\n".to_vec())),
+    text("file-nr", file_count),
     text("nr_open", |_| line(u64::from(vfs::NR_OPEN))),
     dir(
         "inotify",
@@ -100,6 +100,21 @@ static VM: &[Entry] = &[
 
 fn line(value: u64) -> SysResult<Vec<u8>> {
     Ok(format!("{value}\n").into_bytes())
+}
+
+/// Open files that descriptors stand for, none unused, and the limit.
+fn file_count(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let all: Vec<_> = cx.kernel.tasks.lock().tasks.values().cloned().collect();
+    let mut open = std::collections::HashSet::new();
+    for task in all {
+        let Some(files) = task.shared.lock().files.clone() else { continue };
+        let mut from = 0;
+        while let Some(entry) = files.table.next(from) {
+            open.insert(std::sync::Arc::as_ptr(&entry.file) as usize);
+            from = entry.fd.unsigned_abs() + 1;
+        }
+    }
+    Ok(format!("{}\t0\t1048576\n", open.len()).into_bytes())
 }
 
 fn hostname(cx: &Cx<'_>) -> SysResult<Vec<u8>> {

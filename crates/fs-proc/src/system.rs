@@ -130,7 +130,7 @@ fn stat(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
         (tasks.tasks.values().filter(|task| !sleeping(task)).count(), cx.kernel.stats.totals().tasks)
     };
     let booted = std::time::SystemTime::now()
-        .checked_sub(cx.kernel.booted.elapsed())
+        .checked_sub(uptime_now())
         .and_then(|at| at.duration_since(std::time::SystemTime::UNIX_EPOCH).ok())
         .map_or(0, |since| since.as_secs());
     text.push_str(&format!(
@@ -144,9 +144,19 @@ fn swaps(_: &Cx<'_>) -> SysResult<Vec<u8>> {
     Ok(b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_vec())
 }
 
-fn uptime(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
-    let up = cx.kernel.booted.elapsed().as_secs_f64();
-    Ok(format!("{up:.2} {up:.2}\n").into_bytes())
+/// Time since the machine was booted: the host's, as all clocks of guests are.
+pub(crate) fn uptime_now() -> std::time::Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    std::time::Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+fn uptime(_: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let up = uptime_now().as_secs_f64();
+    // The processors are the host's, so is the time that they idled.
+    let host = host_text("/proc/uptime");
+    let idle: f64 = host.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0.0);
+    Ok(format!("{up:.2} {idle:.2}\n").into_bytes())
 }
 
 fn version(_: &Cx<'_>) -> SysResult<Vec<u8>> {

@@ -180,6 +180,11 @@ pub trait FileOps: Any + Send + Sync {
         None
     }
 
+    /// The lines that `/proc/PID/fdinfo` shows of this kind of file only; each with its newline.
+    fn details(&self) -> String {
+        String::new()
+    }
+
     /// What /proc/PID/fd shows for a file without a path: `pipe:[5]`, `anon_inode:[eventpoll]`.
     fn link_name(&self) -> Option<String> {
         None

@@ -1,5 +1,6 @@
 //! `/proc/PID` and `/proc/PID/task/TID`.
 
+mod mem;
 mod memory;
 mod stat;
 mod status;
@@ -31,6 +32,7 @@ macro_rules! common {
             Entry { name: "limits", mode: 0o444, kind: Kind::File(status::limits) },
             Entry { name: "loginuid", mode: 0o644, kind: Kind::File(|_| Ok(b"4294967295".to_vec())) },
             Entry { name: "maps", mode: 0o444, kind: Kind::Checked(memory::maps, may_look) },
+            Entry { name: "mem", mode: 0o600, kind: Kind::Opened(open_memory) },
             Entry { name: "mountinfo", mode: 0o444, kind: Kind::Checked(mountinfo, has_mounts) },
             Entry { name: "mounts", mode: 0o444, kind: Kind::Checked(mounts, has_mounts) },
             Entry { name: "oom_score", mode: 0o444, kind: Kind::File(|_| Ok(b"0\n".to_vec())) },
@@ -53,7 +55,20 @@ pub(crate) static PROCESS: &[Entry] = common! {
     Entry { name: "task", mode: 0o555, kind: Kind::Threads },
 };
 
-pub(crate) static THREAD: &[Entry] = common! {};
+pub(crate) static THREAD: &[Entry] = common! {
+    Entry { name: "children", mode: 0o444, kind: Kind::File(children) },
+};
+
+/// The children of a process, all with its leader: who of its threads forked them is not kept.
+fn children(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let task = cx.task()?;
+    if task.tid() != task.group.pid {
+        return Ok(Vec::new());
+    }
+    let tasks = cx.kernel.tasks.lock();
+    let own = tasks.groups.values().filter(|entry| entry.parent == task.group.pid);
+    Ok(own.map(|entry| format!("{} ", entry.group.pid)).collect::<String>().into_bytes())
+}
 
 /// `EACCES` to strangers.
 fn may_look(cx: &Cx<'_>) -> SysResult<()> {
@@ -65,6 +80,12 @@ fn may_read_memory(cx: &Cx<'_>) -> SysResult<()> {
     cx.check_access()?;
     let has_memory = cx.task()?.shared.lock().mm.is_some();
     if has_memory { Ok(()) } else { Err(Errno::ESRCH.into()) }
+}
+
+fn open_memory(cx: &Cx<'_>) -> SysResult<Box<dyn vfs::FileOps>> {
+    may_read_memory(cx)?;
+    let mm = cx.task()?.shared.lock().mm.clone().ok_or(Errno::ESRCH)?;
+    Ok(Box::new(mem::MemoryFile::new(mm)))
 }
 
 /// `EINVAL`: the process has left its name space.

@@ -12,6 +12,10 @@ use crate::entry::Cx;
 /// The letter of a task's state.
 pub(super) fn state(cx: &Cx<'_>) -> SysResult<char> {
     let of = cx.of()?;
+    // A leader that ended before its threads shows as a zombie.
+    if !of.single && of.task.as_ref().is_some_and(|task| task.tid() != of.group.pid) {
+        return Ok('Z');
+    }
     let Some(task) = &of.task else {
         let tasks = cx.kernel.tasks.lock();
         let zombie = tasks.groups.get(&of.group.pid).is_some_and(|entry| entry.zombie.is_some());
@@ -40,9 +44,15 @@ pub(super) fn family(cx: &Cx<'_>) -> SysResult<Family> {
         parent: entry.parent,
         pgid: entry.pgid,
         sid: entry.sid,
-        threads: entry.threads.len().max(1),
+        threads: threads(&entry.threads, pid),
         exit_signal: entry.exit_signal,
     })
+}
+
+/// How many threads there are; a leader that ended counts as long as the process is there.
+fn threads(living: &[std::sync::Arc<kernel::task::Task>], pid: i32) -> usize {
+    let has_leader = living.iter().any(|thread| thread.tid() == pid);
+    living.len() + usize::from(!has_leader)
 }
 
 /// What the process has used, its children apart.
@@ -80,7 +90,7 @@ pub(super) fn stat(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
         None => Default::default(),
     };
     let scheduling = of.task.as_ref().map(|task| *task.scheduling.lock()).unwrap_or_default();
-    let started = of.group.started.saturating_duration_since(cx.kernel.booted);
+    let started = crate::system::uptime_now().saturating_sub(of.group.started.elapsed());
     let low = |set: u64| set & 0x7fff_ffff;
     let fields: Vec<String> = [
         i128::from(family.parent),

@@ -116,7 +116,7 @@ fn memory(mm: &kernel::mm::Mm, field: &mut impl FnMut(&str, String)) {
         .sum();
     let text = layout.end_code.saturating_sub(layout.start_code).div_ceil(PAGE_SIZE);
     for (name, pages) in [
-        ("VmPeak", size),
+        ("VmPeak", record.vmas.peak()),
         ("VmSize", size),
         ("VmLck", locked),
         ("VmPin", 0),

@@ -63,6 +63,11 @@ impl FileOps for EventFd {
         self
     }
 
+    fn details(&self) -> String {
+        let count = *self.count.lock();
+        format!("eventfd-count: {count:16x}\neventfd-semaphore: {}\n", i32::from(self.semaphore))
+    }
+
     fn read(&self, file: &FileDescription, caller: &dyn Caller, to: &mut dyn UserWrite) -> SysResult<usize> {
         if to.room() < SIZE {
             return Err(Errno::EINVAL.into());

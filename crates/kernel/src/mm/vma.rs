@@ -123,6 +123,8 @@ impl Vma {
 pub struct VmaMap {
     by_start: BTreeMap<u64, Vma>,
     pages: u64,
+    /// The most pages that were ever mapped (Linux: `hiwater_vm`).
+    peak: u64,
 }
 
 impl VmaMap {
@@ -133,6 +135,11 @@ impl VmaMap {
     /// Pages mapped.
     pub fn pages(&self) -> u64 {
         self.pages
+    }
+
+    /// The most pages that were ever mapped.
+    pub fn peak(&self) -> u64 {
+        self.peak
     }
 
     /// Bytes locked in memory (Linux: `locked_vm`).
@@ -196,6 +203,7 @@ impl VmaMap {
     pub fn insert(&mut self, mut vma: Vma) {
         self.remove(vma.start, vma.end);
         self.pages += vma.len() / PAGE_SIZE;
+        self.peak = self.peak.max(self.pages);
         if let Some(before) = self.by_start.range(..vma.start).next_back().map(|(_, before)| before)
             && before.joins(&vma)
         {
