@@ -16,6 +16,7 @@ use crate::mm::{Mm, MmRecord};
 use crate::resource::{Limits, Usage};
 use crate::sched::CpuMask;
 use crate::signal::Handlers;
+use crate::socket::Sockets;
 use crate::stats::Stats;
 use crate::syscall::trace::Trace;
 use crate::task::{CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork};
@@ -82,6 +83,8 @@ pub struct Kernel {
     pub(crate) memory_files: std::sync::OnceLock<Box<dyn crate::mm::memfd::MemoryFiles>>,
     /// What each user holds.
     pub users: Arc<UserCounts>,
+    /// What sockets share: names, descriptors in flight.
+    pub sockets: Arc<Sockets>,
     /// Held while an epoll is put into another.
     pub(crate) epoll_nesting: SleepLock,
     /// When the host booted, so that times since then agree with its clocks.
@@ -149,6 +152,7 @@ impl Kernel {
             anon: AnonFiles::default(),
             memory_files: std::sync::OnceLock::new(),
             users: Arc::default(),
+            sockets: Arc::default(),
             epoll_nesting: SleepLock::new(),
             booted: host_boot(),
             cpus: CpuMask::of_host(),

@@ -18,6 +18,7 @@ mod random;
 pub mod resource;
 pub mod sched;
 pub mod signal;
+pub mod socket;
 pub mod stats;
 pub mod syscall;
 pub mod system;

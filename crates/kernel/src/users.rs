@@ -12,6 +12,8 @@ pub enum Counted {
     PipePages,
     /// Files watched by epolls.
     EpollWatches,
+    /// Descriptors in flight in sockets' messages.
+    InFlight,
 }
 
 /// The counts of all users.

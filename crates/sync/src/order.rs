@@ -49,6 +49,10 @@ levels! {
     FileLocks = 420;
     /// The registry of bound socket names.
     SocketNames = 440;
+    /// Descriptors in flight in sockets' messages.
+    SocketFlight = 444;
+    /// A listening socket's connections that nobody has accepted.
+    SocketBacklog = 446;
     /// A socket.
     Socket = 450;
     /// A pipe's buffer, an eventfd's counter, a memory file's pages.

@@ -10,6 +10,8 @@ use vfs::{AttributeChange, Attributes, Caller, SetTime};
 pub struct AnonFiles {
     /// `st_dev` of pipes (Linux: pipefs).
     pipe_dev: u64,
+    /// `st_dev` of sockets (Linux: sockfs).
+    socket_dev: u64,
     /// `st_dev` of eventfds, epolls, … (Linux: anon_inodefs).
     anon_dev: u64,
     next_ino: AtomicU64,
@@ -19,6 +21,7 @@ impl Default for AnonFiles {
     fn default() -> Self {
         AnonFiles {
             pipe_dev: vfs::anonymous_dev(),
+            socket_dev: vfs::anonymous_dev(),
             anon_dev: vfs::anonymous_dev(),
             next_ino: AtomicU64::new(ANON_INO + 1),
         }
@@ -36,12 +39,21 @@ impl AnonFiles {
 
     /// Attributes of a new pipe.
     pub fn pipe(&self, caller: &dyn Caller) -> OwnAttributes {
+        self.owned(caller, self.pipe_dev, FileMode::new(FileType::FIFO, 0o600))
+    }
+
+    /// Attributes of a new socket.
+    pub fn socket(&self, caller: &dyn Caller) -> OwnAttributes {
+        self.owned(caller, self.socket_dev, FileMode::new(FileType::SOCK, 0o777))
+    }
+
+    fn owned(&self, caller: &dyn Caller, dev: u64, mode: FileMode) -> OwnAttributes {
         let cred = caller.cred();
         let now = now();
         OwnAttributes(Mutex::new(Attributes {
-            dev: self.pipe_dev,
+            dev,
             ino: self.next_ino(),
-            mode: FileMode::new(FileType::FIFO, 0o600),
+            mode,
             nlink: 1,
             uid: cred.fsuid,
             gid: cred.fsgid,

@@ -25,10 +25,10 @@ impl super::Files {
     }
 }
 
-type Ranges = SmallVec<[GuestRange; 8]>;
+pub(crate) type Ranges = SmallVec<[GuestRange; 8]>;
 
 /// One buffer. `EFAULT` if it leaves the guest's range.
-fn one(addr: UserAddr, len: usize) -> SysResult<Ranges> {
+pub(crate) fn one(addr: UserAddr, len: usize) -> SysResult<Ranges> {
     if !addr.in_guest_range(len as u64) {
         return Err(Errno::EFAULT.into());
     }
@@ -217,8 +217,11 @@ pub fn sys_fallocate(task: &mut CurrentTask, fd: Fd, mode: FallocFlags, at: i64,
     if !file.is_writable() {
         return Err(Errno::EBADF.into());
     }
-    let inode = file.inode.as_ref().ok_or(Errno::ESPIPE)?;
-    match inode.file_type {
+    let kind = match &file.inode {
+        Some(inode) => inode.file_type,
+        None => file.attributes()?.mode.file_type(),
+    };
+    match kind {
         abi::FileType::REG => {}
         abi::FileType::DIR => return Err(Errno::EISDIR.into()),
         abi::FileType::FIFO => return Err(Errno::ESPIPE.into()),

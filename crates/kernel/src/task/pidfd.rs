@@ -70,6 +70,12 @@ fn open(task: &CurrentTask, group: &Arc<ThreadGroup>, flags: PidfdFlags) -> SysR
     task.files.table.install(file, task.limit(crate::resource::NOFILE), true)
 }
 
+/// `SO_PEERPIDFD`: opens one for the process of a socket's other end. `ESRCH` once it has been waited for.
+pub(crate) fn open_for_peer(task: &CurrentTask, group: &Arc<ThreadGroup>) -> SysResult<i32> {
+    let known = task.kernel().tasks.group(group.pid).is_some_and(|known| Arc::ptr_eq(&known, group));
+    if known { open(task, group, PidfdFlags::empty()) } else { Err(Errno::ESRCH.into()) }
+}
+
 /// `CLONE_PIDFD`: opens one for a new child and tells the parent its number.
 pub(super) fn install(task: &CurrentTask, group: &Arc<ThreadGroup>, at: UserAddr) -> SysResult<()> {
     let fd = open(task, group, PidfdFlags::empty())?;

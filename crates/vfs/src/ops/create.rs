@@ -1,5 +1,6 @@
 //! `mkdir`, `mknod`, `symlink`, `link`.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -126,6 +127,21 @@ pub fn mknod(ctx: &FsContext<'_>, dirfd: i32, path: &[u8], mode: FileMode, dev: 
             create_node(ctx, dir, name, kind, permissions)
         })
     })
+}
+
+/// Makes the file of a socket, as `bind` does, and gives its inode. `permissions` are cut by the umask.
+pub fn make_socket(ctx: &FsContext<'_>, path: &[u8], permissions: u32) -> SysResult<Arc<Inode>> {
+    let permissions = permissions & 0o7777 & !ctx.umask;
+    let made = RefCell::new(None);
+    ctx.retry_stale(|| {
+        create_at(ctx, abi::AT_FDCWD, path, false, |dir, name| {
+            may_create(&dir.dentry, ctx.caller)?;
+            let inode = create_node(ctx, dir, name, NewNodeKind::Socket, permissions)?;
+            made.borrow_mut().clone_from(&inode);
+            Ok(inode)
+        })
+    })?;
+    made.into_inner().ok_or(Errno::EIO.into())
 }
 
 /// Makes a symbolic link with the text `target`.

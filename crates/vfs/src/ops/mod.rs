@@ -15,7 +15,7 @@ mod times;
 mod xattr;
 
 pub use attr::{chmod, chown, fallocate, fchmod, fchown, ftruncate, remove_privileges, truncate};
-pub use create::{link, mkdir, mknod, symlink};
+pub use create::{link, make_socket, mkdir, mknod, symlink};
 pub use exec::{Executable, open_exec};
 pub use open::{OpenRequest, open, open_path};
 pub use remove::{rmdir, unlink};

@@ -41,7 +41,7 @@ syscalls! {
     285 fallocate (fd: Fd, mode: FallocFlags, offset: i64, len: i64) = fs::rw::sys_fallocate;
     286 timerfd_settime (fd: Fd, flags: TimerfdSettimeFlags, new: In<Itimerspec>, old: Out<Itimerspec>) missing "not built yet";
     287 timerfd_gettime (fd: Fd, value: Out<Itimerspec>) missing "not built yet";
-    288 accept4 (fd: Fd, addr: OutSockaddr, flags: SocketFlags) missing "not built yet";
+    288 accept4 (fd: Fd, addr: OutSockaddr, flags: SocketFlags) = socket::sys_accept4;
     289 signalfd4 (fd: Fd, mask: In<SigSet>, set_size: usize, flags: SfdFlags) = signal::signalfd::sys_signalfd4;
     290 eventfd2 (value: u32, flags: EfdFlags) = fs::eventfd::sys_eventfd2;
     291 epoll_create1 (flags: EpollCreateFlags) = fs::epoll::sys_epoll_create1;
@@ -52,7 +52,7 @@ syscalls! {
     296 pwritev (fd: Fd, vec: IoVec, offset: i64, offset_high: u64) = fs::rw::sys_pwritev;
     297 rt_tgsigqueueinfo (pid: Pid, tid: Pid, signal: Signal, info: In<Siginfo>) = signal::syscalls::sys_rt_tgsigqueueinfo;
     298 perf_event_open (attr: UserAddr, pid: Pid, cpu: i32, group: Fd, flags: PerfFlags) missing "no performance events";
-    299 recvmmsg (fd: Fd, messages: UserAddr, count: u32, flags: MsgFlags, timeout: InOut<Timespec>) missing "not built yet";
+    299 recvmmsg (fd: Fd, messages: UserAddr, count: u32, flags: MsgFlags, timeout: InOut<Timespec>) = socket::sys_recvmmsg;
     300 fanotify_init (flags: FanInitFlags, event_flags: OpenFlags) missing "no fanotify";
     301 fanotify_mark (fd: Fd, flags: FanMarkFlags, mask: FanMask, dirfd: Fd, path: UserCStr) missing "no fanotify";
     302 prlimit64 (pid: Pid, resource: Resource, new: In<Rlimit>, old: Out<Rlimit>) = resource::limits::sys_prlimit64;
@@ -60,7 +60,7 @@ syscalls! {
     304 open_by_handle_at (mount: Fd, handle: UserAddr, flags: OpenFlags) missing "no file handles";
     305 clock_adjtime (clock: Clock, timex: InOut<Timex>) missing "not built yet";
     306 syncfs (fd: Fd) = fs::rw::sys_syncfs;
-    307 sendmmsg (fd: Fd, messages: UserAddr, count: u32, flags: MsgFlags) missing "not built yet";
+    307 sendmmsg (fd: Fd, messages: UserAddr, count: u32, flags: MsgFlags) = socket::sys_sendmmsg;
     308 setns (fd: Fd, kind: CloneFlags) missing "no name spaces yet";
     309 getcpu (cpu: Out<u32>, node: Out<u32>, cache: UserAddr) = sched::affinity::sys_getcpu;
     310 process_vm_readv (pid: Pid, local: IoVec, remote: RemoteVec, flags: u64) = mm::other::sys_process_vm_readv;
