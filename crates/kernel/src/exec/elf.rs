@@ -9,6 +9,8 @@ use sync::SysResult;
 type Header = elf::FileHeader64<object::LittleEndian>;
 const LE: object::LittleEndian = object::LittleEndian;
 
+/// Bytes of the file's header.
+pub(super) const HEADER: usize = size_of::<Header>();
 /// Program headers that Linux reads at most, in bytes (`ELF_MIN_ALIGN`).
 const MAX_HEADERS: usize = 65536;
 /// Length of an interpreter's path at most (`PATH_MAX`).
@@ -58,13 +60,17 @@ impl Segment {
 pub(super) type ReadAt<'a> = dyn FnMut(u64, usize) -> SysResult<Vec<u8>> + 'a;
 
 impl Elf {
-    /// Parses a file whose first bytes are `start` (256 or the whole file). `ENOEXEC`: not an x86-64 executable.
+    /// Parses a file whose first bytes are `start`, behind which zeros stand for what it does not have (as in Linux's
+    /// buffer). Neither class nor byte order nor versions are looked at, as there. `ENOEXEC`: not an x86-64 executable.
     pub(super) fn parse(start: &[u8], read_at: &mut ReadAt<'_>) -> SysResult<Elf> {
-        // `object` wants the bytes aligned as it likes: it reads unaligned types.
-        let header = Header::parse(start).map_err(|_| Errno::ENOEXEC)?;
+        let mut bytes = [0u8; HEADER];
+        for (to, from) in bytes.iter_mut().zip(start) {
+            *to = *from;
+        }
+        // `object` reads unaligned types, so any bytes will do.
+        let header: &Header = object::pod::from_bytes(&bytes).map_err(|()| Errno::ENOEXEC)?.0;
         let kind = header.e_type(LE);
-        if header.e_ident().class != elf::ELFCLASS64
-            || header.e_ident().data != elf::ELFDATA2LSB
+        if header.e_ident().magic != elf::ELFMAG
             || header.e_machine(LE) != elf::EM_X86_64
             || !(kind == elf::ET_EXEC || kind == elf::ET_DYN)
         {
@@ -79,9 +85,9 @@ impl Elf {
             return Err(Errno::ENOEXEC.into());
         }
         let table_at = header.e_phoff(LE);
-        let table = read_at(table_at, table_len)?;
+        let table = read_at(table_at, table_len).unwrap_or_default();
         if table.len() < table_len {
-            return Err(Errno::EIO.into());
+            return Err(Errno::ENOEXEC.into());
         }
         let headers: &[elf::ProgramHeader64<object::LittleEndian>] =
             object::pod::slice_from_bytes(&table, usize::from(count)).map_err(|()| Errno::ENOEXEC)?.0;
@@ -103,7 +109,7 @@ impl Elf {
 
     fn add(&mut self, header: &elf::ProgramHeader64<object::LittleEndian>, table_at: u64) -> SysResult<()> {
         match header.p_type(LE) {
-            elf::PT_LOAD => self.add_load(header, table_at)?,
+            elf::PT_LOAD => self.add_load(header, table_at),
             elf::PT_INTERP if self.interpreter.is_none() => {
                 let len = header.p_filesz(LE);
                 if !(2..=MAX_INTERPRETER).contains(&len) {
@@ -119,11 +125,7 @@ impl Elf {
         Ok(())
     }
 
-    fn add_load(
-        &mut self,
-        header: &elf::ProgramHeader64<object::LittleEndian>,
-        table_at: u64,
-    ) -> SysResult<()> {
+    fn add_load(&mut self, header: &elf::ProgramHeader64<object::LittleEndian>, table_at: u64) {
         let segment = Segment {
             addr: header.p_vaddr(LE),
             file_offset: header.p_offset(LE),
@@ -132,20 +134,27 @@ impl Elf {
             align: header.p_align(LE),
             prot: protection(header.p_flags(LE).0),
         };
-        let fits = segment.addr.checked_add(segment.memory_size).is_some_and(|end| end <= GUEST_TOP);
-        let file_ok = segment.file_offset.checked_add(segment.file_size).is_some();
-        if segment.file_size > segment.memory_size || !fits || !file_ok {
-            return Err(Errno::EINVAL.into());
-        }
-        if segment.addr % PAGE_SIZE != segment.file_offset % PAGE_SIZE && segment.file_size > 0 {
-            return Err(Errno::EINVAL.into());
-        }
         // The headers' address follows from the segment that holds them, unless PT_PHDR tells it.
-        let holds_table = (segment.file_offset..segment.file_offset + segment.file_size).contains(&table_at);
-        if holds_table && self.header_addr == 0 {
-            self.header_addr = table_at - segment.file_offset + segment.addr;
+        let into = table_at.checked_sub(segment.file_offset).filter(|into| *into < segment.file_size);
+        if let Some(into) = into
+            && self.header_addr == 0
+        {
+            self.header_addr = into.wrapping_add(segment.addr);
         }
         self.segments.push(segment);
+    }
+
+    /// Whether all segments can be mapped. Linux finds out only when the old image has gone.
+    pub(super) fn check_segments(&self) -> SysResult<()> {
+        for segment in &self.segments {
+            let fits = segment.addr.checked_add(segment.memory_size).is_some_and(|end| end <= GUEST_TOP);
+            let file_ok = segment.file_offset.checked_add(segment.file_size).is_some();
+            let aligned =
+                segment.addr % PAGE_SIZE == segment.file_offset % PAGE_SIZE || segment.file_size == 0;
+            if segment.file_size > segment.memory_size || !fits || !file_ok || !aligned {
+                return Err(Errno::EINVAL.into());
+            }
+        }
         Ok(())
     }
 

@@ -81,6 +81,10 @@ impl Image {
         image.layout.stack_top = stack_top;
         image.layout.mmap_base = (GUEST_TOP - gap - random.mmap) / PAGE_SIZE * PAGE_SIZE;
         let (elf, file) = program;
+        elf.check_segments()?;
+        if let Some((loader, _)) = interpreter {
+            loader.check_segments()?;
+        }
         let (first, end) = elf.span().ok_or(Errno::ENOEXEC)?;
         let load_at = match (elf.relocatable, interpreter.is_some()) {
             (false, _) => first,

@@ -7,7 +7,7 @@ use sync::SysResult;
 use vfs::ops::Executable;
 use vfs::{CapSet, Cred, FileDescription, MountFlags, SliceSink};
 
-use crate::exec::elf::Elf;
+use crate::exec::elf::{Elf, HEADER};
 use crate::task::CurrentTask;
 
 /// Bytes of a file that decide how it runs (`BINPRM_BUF_SIZE`).
@@ -96,7 +96,10 @@ impl Program {
                 }
                 let path = path.split(|byte| *byte == 0).next().unwrap_or(&[]);
                 let loader = open_interpreter(task, path)?;
-                let head = read_at(task, &loader.file, 0, HEAD)?;
+                let head = read_at(task, &loader.file, 0, HEADER)?;
+                if head.len() < HEADER {
+                    return Err(Errno::EIO.into());
+                }
                 let elf = Elf::parse(&head, &mut |at, len| read_at(task, &loader.file, at, len));
                 let elf = elf.map_err(|error| match error.errno() {
                     Some(Errno::ENOEXEC) => Errno::ELIBBAD.into(),
@@ -143,8 +146,13 @@ fn base_name(path: &[u8]) -> Vec<u8> {
 fn parse_script_line(line: &[u8], cut: bool) -> SysResult<(Vec<u8>, Option<Vec<u8>>)> {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let end = line.iter().position(|byte| matches!(byte, b'\n' | 0));
+    let ends_line = end.is_some_and(|end| line.get(end) == Some(&b'\n'));
     let whole = line.get(..end.unwrap_or(line.len())).unwrap_or(line);
-    let start = whole.iter().position(|byte| !is_blank(byte)).ok_or(Errno::ENOEXEC)?;
+    let Some(start) = whole.iter().position(|byte| !is_blank(byte)) else {
+        // Linux takes an empty name that is not a line's for the current directory.
+        let refused = if ends_line || (end.is_none() && cut) { Errno::ENOEXEC } else { Errno::EACCES };
+        return Err(refused.into());
+    };
     let text = whole.get(start..).unwrap_or(&[]);
     let name_end = text.iter().position(is_blank);
     // A path that may have been cut off by the buffer's end is not run.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use abi::{AuxvKey, Errno, GUEST_TOP, MapFlags, PAGE_SIZE, Prot, Sigaltstack, Signal, SsFlags, UserAddr};
-use platform::{HostCall, MapFile, Registers};
-use sync::SysResult;
+use platform::{GuestRange, HostCall, MapFile, Registers};
+use sync::{SysError, SysResult};
 use vfs::Mapping;
 
 use crate::exec::image::{Image, ImageMap, Randomness};
@@ -31,7 +31,14 @@ impl CurrentTask {
             _ => Randomness::none(),
         };
         let interpreter = program.interpreter.as_ref().map(|(file, elf)| (elf, &file.file));
-        let mut image = Image::lay_out((&program.elf, &program.file.file), interpreter, random, stack_limit)?;
+        let image = Image::lay_out((&program.elf, &program.file.file), interpreter, random, stack_limit);
+        let mut image = match image {
+            Ok(image) => image,
+            Err(error) => {
+                self.become_only_thread()?;
+                return Err(self.failed_too_late(error));
+            }
+        };
         let contents = StackContents {
             arguments: &program.arguments,
             environment: &exec.environment,
@@ -46,12 +53,17 @@ impl CurrentTask {
         // From here on there is nothing to go back to.
         self.tell_memory();
         if let Err(error) = self.replace_image(&program, &image, &files, &stack) {
-            tracing::debug!(pid = self.pid(), %error, "exec failed behind the point of no return");
-            self.exit_group(GroupExit::Signal { signal: Signal::KILL, core: false });
-            return Err(error);
+            return Err(self.failed_too_late(error));
         }
         self.after_exec(program, exec);
         Ok(())
+    }
+
+    /// Behind the point of no return there is nobody to tell an error (Linux: `force_fatal_sig`).
+    fn failed_too_late(&self, error: SysError) -> SysError {
+        tracing::debug!(pid = self.pid(), %error, "exec failed behind the point of no return");
+        self.exit_group(GroupExit::Signal { signal: Signal::SEGV, core: false });
+        error
     }
 
     fn auxiliary_vector(&self, program: &Program, image: &Image) -> Vec<(AuxvKey, u64)> {
@@ -141,6 +153,7 @@ impl CurrentTask {
         let mut record = MmRecord {
             layout: image.layout,
             exe: program.file.file.path.clone(),
+            deny_write: Some(program.file.deny_write.clone()),
             auxv: stack.auxv.clone(),
             ..MmRecord::default()
         };
@@ -152,12 +165,7 @@ impl CurrentTask {
         let mm = Mm::new(space, record);
         let limits = *self.group().limits.lock();
         mm.apply_stack_limit(&limits);
-        for (start, end) in &image.zero {
-            let zeros = vec![0; usize::try_from(end - start).unwrap_or(0)];
-            // A page that the file does not reach faults in the guest too, when it gets there.
-            let _ = mm.write_bytes(UserAddr(*start), &zeros);
-        }
-        mm.write_bytes(UserAddr(stack.pointer), &stack.bytes)?;
+        write_first(&mm, stack, &image.zero)?;
         self.mm.release();
         self.set_mm(mm);
         self.context.reset_fp_state()?;
@@ -168,6 +176,9 @@ impl CurrentTask {
     /// What else exec changes.
     fn after_exec(&mut self, program: Program, exec: &ExecArguments) {
         let old_cred = self.cred.clone();
+        if program.secure {
+            self.task.parent_death_signal.store(0, Ordering::Relaxed);
+        }
         self.set_dumpable_for(&program, &old_cred);
         self.set_cred(program.cred);
         self.task.shared.lock().name = program.name;
@@ -189,6 +200,26 @@ impl CurrentTask {
         group.release_memory();
         self.kernel().timers_after_exec(self);
     }
+}
+
+/// Writes the stack and the zeros behind files' bytes, in one copy if nothing is in its way.
+fn write_first(mm: &Mm, stack: &Stack, zero: &[(u64, u64)]) -> SysResult<()> {
+    let len = |(start, end): &(u64, u64)| usize::try_from(end - start).unwrap_or(0);
+    let mut ranges = vec![GuestRange { start: UserAddr(stack.pointer), len: stack.bytes.len() }];
+    ranges.extend(zero.iter().map(|range| GuestRange { start: UserAddr(range.0), len: len(range) }));
+    let mut bytes = stack.bytes.clone();
+    bytes.resize(bytes.len() + zero.iter().map(len).sum::<usize>(), 0);
+    let done = mm.copy_out(&bytes, &ranges);
+    if done < stack.bytes.len() {
+        return Err(Errno::EFAULT.into());
+    }
+    if done < bytes.len() {
+        // A page that the file does not reach faults in the guest too, when it gets there.
+        for range in zero {
+            let _ = mm.write_bytes(UserAddr(range.0), &vec![0; len(range)]);
+        }
+    }
+    Ok(())
 }
 
 /// The host files of an image's maps, opened before anything is changed.

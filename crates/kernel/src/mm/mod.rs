@@ -55,6 +55,8 @@ pub struct MmRecord {
     pub layout: Layout,
     /// The executable, for /proc/PID/exe.
     pub exe: Option<vfs::Path>,
+    /// Keeps the executable from being written to.
+    pub deny_write: Option<Arc<vfs::DenyWrite>>,
     /// The auxiliary vector as it lies on the stack.
     pub auxv: Vec<u8>,
     /// `mlockall(MCL_FUTURE)`; `true`: when touched (`MCL_ONFAULT`).

@@ -23,7 +23,7 @@ impl CurrentTask {
     pub(crate) fn handle_signals(&mut self) -> Delivery {
         let mut handler = false;
         loop {
-            if self.group().signals.lock().exit.is_some() {
+            if self.group().signals.lock().ends(self.tid()) {
                 return Delivery::Exit;
             }
             self.take_part_in_stop();
@@ -45,16 +45,16 @@ impl CurrentTask {
         } else if let Some(mask) = self.saved_mask.take() {
             self.set_blocked(mask);
         }
-        match self.group().signals.lock().exit {
-            Some(_) => Delivery::Exit,
-            None => Delivery::Continue { handler },
+        match self.group().signals.lock().ends(self.tid()) {
+            true => Delivery::Exit,
+            false => Delivery::Continue { handler },
         }
     }
 
     /// Takes the next pending signal of these out of the task's and the group's sets.
     pub(crate) fn next_signal(&self, among: SigSet) -> Option<Siginfo> {
         let mut state = self.group().signals.lock();
-        if state.exit.is_some() {
+        if state.ends(self.tid()) {
             return None;
         }
         let mut own = self.task.pending.lock();
@@ -72,7 +72,7 @@ impl CurrentTask {
     pub(crate) fn has_signal(&self) -> bool {
         let state = self.group().signals.lock();
         let pending = state.pending.set().union(self.task.pending.lock().set());
-        state.exit.is_some()
+        state.ends(self.tid())
             || state.stop != StopState::Running
             || pending.intersects(self.task.blocked().complement())
     }
@@ -162,10 +162,11 @@ impl CurrentTask {
             self.kernel().group_stopped(pid, signal);
         }
         let group = self.group().clone();
+        let tid = self.tid();
         // Only a kill or SIGCONT ends it; both are seen in the state.
         let _ = self.waiter.wait_killable(&[&group.resume], None, || {
             let state = group.signals.lock();
-            (state.stop == StopState::Running || state.exit.is_some()).then_some(())
+            (state.stop == StopState::Running || state.ends(tid)).then_some(())
         });
         let continued = {
             let mut state = self.group().signals.lock();

@@ -28,7 +28,7 @@ pub struct GroupSignals {
     pub pending: PendingSignals,
     /// Decided how the group ends: all threads are on their way out.
     pub exit: Option<GroupExit>,
-    /// A thread that execs waits for the others to go: their tids, but its own.
+    /// The thread that execs and waits for the others to go.
     pub exec_by: Option<i32>,
     pub stop: StopState,
     /// A stop that `wait` has not reported yet.
@@ -55,6 +55,11 @@ pub enum StopState {
 }
 
 impl GroupSignals {
+    /// Whether this thread is on its way out: the group ends, or another thread execs.
+    pub fn ends(&self, tid: i32) -> bool {
+        self.exit.is_some() || self.exec_by.is_some_and(|by| by != tid)
+    }
+
     /// Ends a stop; says whether there was one.
     pub fn end_stop(&mut self) -> bool {
         let was = self.stop != StopState::Running;

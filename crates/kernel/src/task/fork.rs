@@ -242,7 +242,7 @@ fn start(
     {
         let mut tasks = kernel.tasks.lock();
         if flags.contains(CloneFlags::THREAD) {
-            if task.group().signals.lock().exit.is_some() {
+            if task.group().signals.lock().ends(task.tid()) {
                 tasks.release_pid(child.tid());
                 return Err(Errno::EAGAIN.into());
             }

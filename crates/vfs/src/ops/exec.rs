@@ -13,7 +13,7 @@ pub struct Executable {
     /// Open for reading, whether or not the caller may read it.
     pub file: Arc<FileDescription>,
     /// Nobody opens it for writing while this lives.
-    pub deny_write: DenyWrite,
+    pub deny_write: Arc<DenyWrite>,
 }
 
 /// Finds a program and opens it (Linux: `do_open_execat`): `EACCES` unless it is a regular file that the caller may
@@ -39,6 +39,6 @@ pub fn open_exec(ctx: &FsContext<'_>, dirfd: i32, path: &[u8], flags: AtFlags) -
         let flags = OpenFlags::RDONLY | OpenFlags::LARGEFILE;
         let ops = inode.ops.open(&inode, OpenHow { flags }, ctx.caller)?;
         let file = FileDescription::opened(ops, path, flags, None);
-        Ok(Executable { file, deny_write: inode.deny_write()? })
+        Ok(Executable { file, deny_write: Arc::new(inode.deny_write()?) })
     })
 }

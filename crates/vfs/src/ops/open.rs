@@ -263,7 +263,10 @@ fn open_target(
 ) -> SysResult<Arc<FileDescription>> {
     match target {
         MagicTarget::Path(path) => open_found(ctx, path, request, false),
-        MagicTarget::File(file) => reopen(ctx, &file, request),
+        MagicTarget::File(file) => match file.path.clone() {
+            Some(path) => open_found(ctx, path, request, false),
+            None => reopen(ctx, &file, request),
+        },
     }
 }
 
