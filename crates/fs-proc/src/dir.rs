@@ -24,12 +24,8 @@ pub(crate) fn find(node: &Node, name: &[u8]) -> SysResult<Option<Place>> {
     if node.place == Place::Root {
         let kernel = node.fs()?.kernel()?;
         let tasks = kernel.tasks.lock();
-        let of_thread = || tasks.tasks.get(&number).map(|task| Place::Thread(task.group.pid, number));
-        return Ok(if tasks.groups.contains_key(&number) {
-            Some(Place::Process(number))
-        } else {
-            of_thread()
-        });
+        let exists = tasks.groups.contains_key(&number) || tasks.tasks.contains_key(&number);
+        return Ok(exists.then_some(Place::Process(number)));
     }
     let exists = numbered(node).is_some() && numbers(node)?.contains(&number);
     Ok(exists.then(|| numbered_place(node, number)).flatten())

@@ -77,8 +77,18 @@ impl Cx<'_> {
 
     /// `EACCES` unless the reader may look into the process (Linux: `ptrace_may_access`).
     pub(crate) fn check_access(&self) -> SysResult<()> {
-        // A zombie has nothing left to look at.
-        let Some(task) = &self.of()?.task else { return Ok(()) };
+        let of = self.of()?;
+        let Some(task) = &of.task else {
+            // A zombie, or an init of the kernel's own, which is root's.
+            let owner = {
+                let tasks = self.kernel.tasks.lock();
+                let zombie = tasks.groups.get(&of.group.pid).and_then(|entry| entry.zombie);
+                zombie.map_or(0, |zombie| zombie.uid)
+            };
+            let cred = &self.reader.cred;
+            let allowed = owner == cred.uid || cred.capable(vfs::Capability::SYS_PTRACE);
+            return if allowed { Ok(()) } else { Err(Errno::EACCES.into()) };
+        };
         let own = Arc::ptr_eq(&task.group, self.reader.group());
         let is_dumpable = task.group.dumpable.load(std::sync::atomic::Ordering::Relaxed) == 1;
         let allowed = || {

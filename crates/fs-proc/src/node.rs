@@ -132,7 +132,13 @@ impl Node {
         let Some((pid, tid)) = self.place.owner() else { return Ok(None) };
         let kernel = self.fs()?.kernel()?;
         let tasks = kernel.tasks.lock();
-        let entry = tasks.groups.get(&pid).ok_or(Errno::ENOENT)?;
+        // A thread's own number names a directory too: of that thread, with all threads of its process in `task`.
+        let (entry, tid) = match (tasks.groups.get(&pid), tasks.tasks.get(&pid)) {
+            (Some(entry), _) => (Some(entry), tid),
+            (None, Some(thread)) => (tasks.groups.get(&thread.group.pid), tid.or(Some(pid))),
+            (None, None) => (None, tid),
+        };
+        let entry = entry.ok_or(Errno::ENOENT)?;
         let task = match tid {
             Some(tid) => {
                 let thread = entry.threads.iter().find(|thread| thread.tid() == tid);

@@ -163,8 +163,8 @@ fn auxv(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
 }
 
 fn exe(cx: &Cx<'_>) -> SysResult<MagicTarget> {
-    let task = cx.of()?.task.clone().ok_or(Errno::ENOENT)?;
     cx.check_access()?;
+    let task = cx.of()?.task.clone().ok_or(Errno::ENOENT)?;
     let mm = task.shared.lock().mm.clone();
     path_of(mm.and_then(|mm| mm.record().exe.clone()))
 }
@@ -178,8 +178,8 @@ fn root(cx: &Cx<'_>) -> SysResult<MagicTarget> {
 }
 
 fn place(cx: &Cx<'_>, which: fn(kernel::fs::FsInner) -> vfs::Path) -> SysResult<MagicTarget> {
-    let task = cx.of()?.task.clone().ok_or(Errno::ENOENT)?;
     cx.check_access()?;
+    let task = cx.of()?.task.clone().ok_or(Errno::ENOENT)?;
     let fs = task.shared.lock().fs.clone();
     path_of(fs.map(|fs| which(fs.get())))
 }
