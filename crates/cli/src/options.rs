@@ -105,8 +105,8 @@ pub(crate) struct RunOptions {
     #[arg(long, default_value = "umlaut", help_heading = "Program")]
     pub hostname: String,
     /// Memory that all guests may use, such as 512M or 2G
-    #[arg(long, value_name = "SIZE", help_heading = "Program")]
-    pub memory: Option<String>,
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Program")]
+    pub memory: Option<u64>,
     /// The program is pid 1 itself, not a child of the kernel's init
     #[arg(long, help_heading = "Program")]
     pub as_pid_1: bool,
@@ -133,4 +133,19 @@ pub(crate) struct RunOptions {
     /// Print the kernel's counters at the end
     #[arg(long, help_heading = "Watching")]
     pub stats: bool,
+}
+
+/// A number of bytes, or of KiB, MiB, GiB or TiB with a letter behind it.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (text.get(..at), 10),
+        Some((at, 'm' | 'M')) => (text.get(..at), 20),
+        Some((at, 'g' | 'G')) => (text.get(..at), 30),
+        Some((at, 't' | 'T')) => (text.get(..at), 40),
+        _ => (Some(text), 0),
+    };
+    let number =
+        digits.unwrap_or("").parse::<u64>().map_err(|_| "give a size such as 512M or 2G".to_string())?;
+    let bytes = number.checked_mul(1 << shift).ok_or("that is more than there can be")?;
+    if bytes < 1 << 20 { Err("no program runs in less than 1M".into()) } else { Ok(bytes) }
 }

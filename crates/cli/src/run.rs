@@ -57,7 +57,11 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     let platform = choose_platform(options)?;
     // Guests share our user: they must not read our memory.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
-    let kernel_options = KernelOptions { hostname: options.hostname.clone(), ..KernelOptions::default() };
+    let kernel_options = KernelOptions {
+        hostname: options.hostname.clone(),
+        memory: options.memory,
+        ..KernelOptions::default()
+    };
     let kernel = Kernel::new(platform, kernel_options, name_space.mounts.clone(), special_files(), trace);
     name_space.proc.attach(&kernel);
     kernel.set_memory_files(Box::new(name_space.memfds.clone()));

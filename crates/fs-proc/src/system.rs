@@ -74,28 +74,28 @@ fn meminfo(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
             .unwrap_or(0)
     };
     let total = (cx.kernel.total_pages() * PAGE_SIZE / 1024).min(field("MemTotal"));
-    let available = field("MemAvailable").min(total);
+    let available = (cx.kernel.memory_left(field("MemAvailable") * 1024) / 1024).min(total);
     let free = field("MemFree").min(available);
     let fields = [
         ("MemTotal", total),
         ("MemFree", free),
         ("MemAvailable", available),
-        ("Buffers", field("Buffers")),
+        ("Buffers", field("Buffers").min(total - free)),
         ("Cached", field("Cached").min(total - free)),
         ("SwapCached", 0),
-        ("Active", field("Active")),
-        ("Inactive", field("Inactive")),
+        ("Active", field("Active").min(total - free)),
+        ("Inactive", field("Inactive").min(total - free)),
         ("SwapTotal", 0),
         ("SwapFree", 0),
         ("Dirty", field("Dirty")),
         ("Writeback", 0),
-        ("AnonPages", field("AnonPages")),
-        ("Mapped", field("Mapped")),
-        ("Shmem", field("Shmem")),
-        ("KReclaimable", field("KReclaimable")),
-        ("Slab", field("Slab")),
-        ("SReclaimable", field("SReclaimable")),
-        ("SUnreclaim", field("SUnreclaim")),
+        ("AnonPages", field("AnonPages").min(total - free)),
+        ("Mapped", field("Mapped").min(total - free)),
+        ("Shmem", field("Shmem").min(total - free)),
+        ("KReclaimable", field("KReclaimable").min(total - free)),
+        ("Slab", field("Slab").min(total - free)),
+        ("SReclaimable", field("SReclaimable").min(total - free)),
+        ("SUnreclaim", field("SUnreclaim").min(total - free)),
         ("KernelStack", field("KernelStack")),
         ("PageTables", field("PageTables")),
         ("CommitLimit", total),

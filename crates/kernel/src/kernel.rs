@@ -48,11 +48,13 @@ pub struct KernelOptions {
     pub hostname: String,
     /// Tasks at once, at most.
     pub max_tasks: usize,
+    /// Bytes of memory that all guests may use; `None`: what the host has.
+    pub memory: Option<u64>,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        KernelOptions { hostname: "umlaut".into(), max_tasks: 8192 }
+        KernelOptions { hostname: "umlaut".into(), max_tasks: 8192, memory: None }
     }
 }
 
@@ -81,6 +83,8 @@ pub struct Kernel {
     pub anon: AnonFiles,
     /// What makes the files of `memfd_create`.
     pub(crate) memory_files: std::sync::OnceLock<Box<dyn crate::mm::memfd::MemoryFiles>>,
+    /// See [`Kernel::memory_used`].
+    pub(crate) memory_used: std::sync::atomic::AtomicU64,
     /// What each user holds.
     pub users: Arc<UserCounts>,
     /// What sockets share: names, descriptors in flight.
@@ -151,6 +155,7 @@ impl Kernel {
             trace,
             anon: AnonFiles::default(),
             memory_files: std::sync::OnceLock::new(),
+            memory_used: std::sync::atomic::AtomicU64::new(0),
             users: Arc::default(),
             sockets: Arc::default(),
             epoll_nesting: SleepLock::new(),
@@ -169,6 +174,7 @@ impl Kernel {
     ///
     /// Errors are those of `execve`, or `EAGAIN` where the host gives no process.
     pub fn start(self: &Arc<Self>, spec: MainProgramSpec) -> SysResult<()> {
+        self.watch_memory();
         let pid = self.enter_init(spec.as_init)?;
         self.main_program.lock().pid = pid;
         let process = self.platform.spawn().map_err(|error| self.platform_failed(&error))?;
@@ -346,6 +352,8 @@ impl Kernel {
 
     /// Memory that the machine has, in pages.
     pub fn total_pages(&self) -> u64 {
-        rustix::system::sysinfo().totalram * u64::from(rustix::system::sysinfo().mem_unit) / PAGE_SIZE
+        let host = rustix::system::sysinfo();
+        let bytes = host.totalram.saturating_mul(u64::from(host.mem_unit.max(1)));
+        bytes.min(self.options.memory.unwrap_or(u64::MAX)) / PAGE_SIZE
     }
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod budget;
 pub mod cred;
 pub mod exec;
 pub mod fs;

@@ -75,7 +75,7 @@ pub fn sys_sysinfo(task: &mut CurrentTask, info: Out<Sysinfo>) -> SysResult<()> 
         uptime: host.uptime,
         loads: host.loads,
         totalram: total,
-        freeram: bytes(host.freeram),
+        freeram: task.kernel().memory_left(bytes(host.freeram)),
         sharedram: bytes(host.sharedram),
         bufferram: bytes(host.bufferram),
         procs: u16::try_from(task.kernel().task_count()).unwrap_or(u16::MAX),

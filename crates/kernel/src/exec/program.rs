@@ -64,6 +64,9 @@ impl Program {
                 return Program::load(task, file, &head, filename, arguments);
             };
             let (interpreter, argument) = parse_script_line(line, head.len() == HEAD)?;
+            if name_closes(task, exec) {
+                return Err(Errno::ENOENT.into());
+            }
             // The script's own path becomes an argument: one behind a close-on-exec descriptor cannot be reached.
             let mut list = vec![interpreter.clone()];
             list.extend(argument);
@@ -135,6 +138,13 @@ fn exec_filename(exec: &ExecArguments) -> Vec<u8> {
         name.extend(&exec.path);
     }
     name
+}
+
+/// Whether the name that an image is told will be gone with a descriptor that the exec closes
+/// (`BINPRM_FLAGS_PATH_INACCESSIBLE`).
+fn name_closes(task: &CurrentTask, exec: &ExecArguments) -> bool {
+    let by_descriptor = exec.dirfd != crate::syscall::Fd::CWD.0 && exec.path.first() != Some(&b'/');
+    by_descriptor && task.files.table.entry(exec.dirfd).is_ok_and(|entry| entry.cloexec)
 }
 
 fn base_name(path: &[u8]) -> Vec<u8> {

@@ -112,6 +112,11 @@ impl Mm {
         Arc::as_ptr(&self.shared).addr()
     }
 
+    /// Whether it is the same memory, seen from this host process or another.
+    pub fn shares_with(&self, other: &Mm) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// For one more thread.
     pub fn share(self: &Arc<Self>) -> Arc<Mm> {
         self.shared.users.fetch_add(1, Ordering::SeqCst);

@@ -1,0 +1,161 @@
+//! `--memory`: what all guests together may use, watched from outside them.
+//!
+//! The host keeps no account for a group of ordinary processes, so a thread adds up what each guest process holds:
+//! anonymous memory, shared memory, swap and page tables. Its period shrinks with the room that is left. Beyond the
+//! limit the largest process is killed, as by Linux's OOM killer in a memory cgroup. Mappings are not refused: only
+//! memory that is touched counts, as there.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use abi::{PAGE_SIZE, Signal};
+
+use crate::kernel::Kernel;
+use crate::mm::Mm;
+use crate::task::{GroupExit, ThreadGroup};
+
+/// Bytes that a machine's guests are taken to be able to touch in a second, at most.
+const FILL_RATE: u64 = 4 << 30;
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(200);
+/// Measuring takes at most one part in so many of the time.
+const SHARE: u32 = 10;
+/// How long a victim may take to go before its host process is killed.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// A process with memory of its own.
+struct Process {
+    group: Arc<ThreadGroup>,
+    mm: Arc<Mm>,
+    used: u64,
+}
+
+impl Kernel {
+    /// Starts to watch the limit, if there is one.
+    pub(crate) fn watch_memory(self: &Arc<Self>) {
+        let Some(limit) = self.options.memory else { return };
+        let kernel = Arc::downgrade(self);
+        let watch = move || watch(&kernel, limit);
+        let thread = std::thread::Builder::new().name("memory".into()).stack_size(256 << 10);
+        if let Err(error) = thread.spawn(watch) {
+            tracing::error!(%error, "no thread watches the limit on memory");
+        }
+    }
+
+    /// Memory that guests had in use when it was last looked at, in bytes.
+    pub fn memory_used(&self) -> u64 {
+        self.memory_used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that guests may still use, of `host_free` that the host has.
+    pub fn memory_left(&self, host_free: u64) -> u64 {
+        match self.options.memory {
+            Some(limit) => limit.saturating_sub(self.memory_used()).min(host_free),
+            None => host_free,
+        }
+    }
+
+    /// All processes; those that share memory once.
+    fn processes(&self) -> Vec<Process> {
+        let leaders: Vec<_> = {
+            let tasks = self.tasks.lock();
+            tasks.groups.values().filter_map(|entry| entry.threads.first().cloned()).collect()
+        };
+        let mut processes: Vec<Process> = Vec::new();
+        for leader in leaders {
+            let Some(mm) = leader.shared.lock().mm.clone() else { continue };
+            if !processes.iter().any(|known| known.mm.shares_with(&mm)) {
+                processes.push(Process { group: leader.group.clone(), mm, used: 0 });
+            }
+        }
+        processes
+    }
+}
+
+fn watch(kernel: &Weak<Kernel>, limit: u64) {
+    loop {
+        let Some(kernel) = kernel.upgrade().filter(|kernel| !kernel.is_shutting_down()) else { return };
+        let began = Instant::now();
+        let mut processes = kernel.processes();
+        let mut used = measure(&mut processes, rough_use);
+        if used > limit {
+            // Forked processes share pages that count for each of them: look more closely.
+            used = measure(&mut processes, exact_use);
+        }
+        kernel.memory_used.store(used, Ordering::Relaxed);
+        if used > limit {
+            kill_largest(&kernel, &processes, limit);
+            continue;
+        }
+        drop(processes);
+        drop(kernel);
+        let room = Duration::from_secs_f64((limit - used) as f64 / FILL_RATE as f64);
+        let least = SHORTEST.max(began.elapsed() * SHARE);
+        std::thread::sleep(room.clamp(least, LONGEST.max(least)));
+    }
+}
+
+fn measure(processes: &mut [Process], use_of: impl Fn(i32) -> u64) -> u64 {
+    for process in processes.iter_mut() {
+        process.used = use_of(process.mm.space.host_pid());
+    }
+    processes.iter().map(|process| process.used).sum()
+}
+
+/// Fields of a host file like `/proc/PID/status`, added up, in bytes.
+fn add_fields(path: &str, fields: &[&str]) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let value = |line: &str| {
+        let (name, rest) = line.split_once(':')?;
+        let kib = rest.split_whitespace().next()?.parse::<u64>().ok()?;
+        fields.contains(&name).then_some(kib * 1024)
+    };
+    Some(text.lines().filter_map(value).sum())
+}
+
+fn rough_use(pid: i32) -> u64 {
+    let fields = ["RssAnon", "RssShmem", "VmSwap", "VmPTE"];
+    add_fields(&format!("/proc/{pid}/status"), &fields).unwrap_or(0)
+}
+
+/// Shared pages count in parts.
+fn exact_use(pid: i32) -> u64 {
+    let pages = add_fields(&format!("/proc/{pid}/smaps_rollup"), &["Pss_Anon", "Pss_Shmem", "SwapPss"]);
+    match pages {
+        Some(pages) => pages + add_fields(&format!("/proc/{pid}/status"), &["VmPTE"]).unwrap_or(0),
+        None => rough_use(pid),
+    }
+}
+
+/// Kills the process that Linux would (`oom_badness`), and sees it go.
+fn kill_largest(kernel: &Kernel, processes: &[Process], limit: u64) {
+    let badness = |process: &Process| {
+        let adjustment = i64::from(process.group.oom_score_adj.load(Ordering::Relaxed));
+        let exempt = adjustment <= -1000 || process.group.unkillable.load(Ordering::Relaxed);
+        let share = i64::try_from(limit / PAGE_SIZE).unwrap_or(i64::MAX) / 1000;
+        let pages = i64::try_from(process.used / PAGE_SIZE).unwrap_or(i64::MAX);
+        (!exempt && process.used > 0).then(|| pages.saturating_add(adjustment.saturating_mul(share)))
+    };
+    let Some(victim) =
+        processes.iter().filter(|process| badness(process).is_some()).max_by_key(|p| badness(p))
+    else {
+        // Nobody may be killed: look again later.
+        std::thread::sleep(LONGEST);
+        return;
+    };
+    tracing::warn!(pid = victim.group.pid, used = victim.used, "out of memory: killed");
+    victim.group.begin_exit(
+        GroupExit::Signal { signal: Signal::KILL, core: false },
+        &kernel.tasks.threads(victim.group.pid),
+    );
+    let deadline = Instant::now() + GRACE;
+    while rough_use(victim.mm.space.host_pid()) > 0 {
+        std::thread::sleep(SHORTEST);
+        if Instant::now() > deadline {
+            victim.mm.space.kill();
+            std::thread::sleep(GRACE);
+            return;
+        }
+    }
+}
