@@ -31,6 +31,7 @@ pub(crate) struct NameSpace {
     pub workdir: Vec<u8>,
     /// Shows a kernel once it is attached.
     pub proc: Arc<ProcFs>,
+    pub sysfs: Arc<ProcFs>,
     /// Shows a kernel's ptys once it is attached.
     pub devpts: Arc<DevPts>,
     /// What makes the files of `memfd_create`.
@@ -81,7 +82,7 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         files: FdTable::new(),
         self_fds,
     };
-    let (proc, devpts) = setup.mount_own_file_systems()?;
+    let (proc, sysfs, devpts) = setup.mount_own_file_systems()?;
     let mut workdir = b"/".to_vec();
     if let Some(plan) = &plan {
         for layer in plan.layers.iter().skip(1) {
@@ -97,7 +98,7 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         setup.tmpfs(place, "tmpfs", 0o1777)?;
     }
     let memfds = Memfds::new(setup.self_fds.clone());
-    Ok(NameSpace { mounts, root, workdir, proc, devpts, memfds })
+    Ok(NameSpace { mounts, root, workdir, proc, sysfs, devpts, memfds })
 }
 
 fn reach(options: &RunOptions) -> Reach {
@@ -233,7 +234,7 @@ impl Setup {
     }
 
     /// proc, dev and their like.
-    fn mount_own_file_systems(&self) -> anyhow::Result<(Arc<ProcFs>, Arc<DevPts>)> {
+    fn mount_own_file_systems(&self) -> anyhow::Result<(Arc<ProcFs>, Arc<ProcFs>, Arc<DevPts>)> {
         for dir in ["/proc", "/sys", "/dev"] {
             self.make_directory(dir, 0o755)?;
         }
@@ -241,6 +242,9 @@ impl Setup {
         let proc = ProcFs::new();
         let proc_fs: Arc<dyn FileSystem> = proc.clone();
         self.mount(&proc_fs, "proc", restricted, b"/proc")?;
+        let sysfs = ProcFs::sysfs();
+        let sys_fs: Arc<dyn FileSystem> = sysfs.clone();
+        self.mount(&sys_fs, "sysfs", restricted | MountFlags::RDONLY, b"/sys")?;
         let dev_options = TmpFsOptions { mode: 0o755, kind: "devtmpfs", ..TmpFsOptions::default() };
         let dev: Arc<dyn FileSystem> = TmpFs::new(vfs::anonymous_dev(), dev_options, self.self_fds.clone());
         self.mount(&dev, "udev", MountFlags::NOSUID, b"/dev")?;
@@ -265,7 +269,7 @@ impl Setup {
         let devpts = DevPts::new();
         let devpts_fs: Arc<dyn FileSystem> = devpts.clone();
         self.mount(&devpts_fs, "devpts", MountFlags::NOSUID | MountFlags::NOEXEC, b"/dev/pts")?;
-        Ok((proc, devpts))
+        Ok((proc, sysfs, devpts))
     }
 
     /// Shows a layer of the plan, whose directory the plan made.

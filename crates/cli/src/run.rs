@@ -64,6 +64,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     };
     let kernel = Kernel::new(platform, kernel_options, name_space.mounts.clone(), special_files(), trace);
     name_space.proc.attach(&kernel);
+    name_space.sysfs.attach(&kernel);
     kernel.set_memory_files(Box::new(name_space.memfds.clone()));
     name_space.devpts.attach(&kernel);
     let console = Console::open(&kernel)?;

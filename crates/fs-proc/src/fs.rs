@@ -11,12 +11,16 @@ use crate::node::{Node, Place};
 
 /// `PROC_SUPER_MAGIC`.
 const MAGIC: i64 = 0x9fa0;
+/// `SYSFS_MAGIC`.
+const SYSFS_MAGIC: i64 = 0x6265_6572;
 
-/// A mounted proc.
+/// A mounted proc, or sysfs, which is made in the same way.
 pub struct ProcFs {
     own: Weak<ProcFs>,
     kernel: OnceLock<Weak<Kernel>>,
     dev: u64,
+    /// Its root: that of proc or that of sysfs.
+    top: Place,
     /// The inodes in use: one for each place.
     inodes: Mutex<order::FileSystem, HashMap<Place, Weak<Inode>>>,
 }
@@ -24,10 +28,20 @@ pub struct ProcFs {
 impl ProcFs {
     /// A proc that shows nothing until [`ProcFs::attach`].
     pub fn new() -> Arc<ProcFs> {
+        ProcFs::with_top(Place::Root)
+    }
+
+    /// A sysfs, likewise.
+    pub fn sysfs() -> Arc<ProcFs> {
+        ProcFs::with_top(Place::Sys(Vec::new()))
+    }
+
+    fn with_top(top: Place) -> Arc<ProcFs> {
         Arc::new_cyclic(|own| ProcFs {
             own: own.clone(),
             kernel: OnceLock::new(),
             dev: vfs::anonymous_dev(),
+            top,
             inodes: Mutex::default(),
         })
     }
@@ -63,7 +77,7 @@ impl ProcFs {
 
 impl FileSystem for ProcFs {
     fn kind(&self) -> &'static str {
-        "proc"
+        if self.top == Place::Root { "proc" } else { "sysfs" }
     }
 
     fn dev(&self) -> u64 {
@@ -72,11 +86,12 @@ impl FileSystem for ProcFs {
 
     fn root(&self) -> Arc<Inode> {
         // A file system is asked while it lives.
-        self.inode(Place::Root).unwrap_or_else(|_| unreachable!("a mounted proc has a root"))
+        self.inode(self.top.clone()).unwrap_or_else(|_| unreachable!("a mounted proc has a root"))
     }
 
     fn stat(&self) -> SysResult<FsStat> {
-        Ok(FsStat { magic: MAGIC, block_size: 4096, name_max: 255, ..FsStat::default() })
+        let magic = if self.top == Place::Root { MAGIC } else { SYSFS_MAGIC };
+        Ok(FsStat { magic, block_size: 4096, name_max: 255, ..FsStat::default() })
     }
 
     fn is_generated(&self) -> bool {

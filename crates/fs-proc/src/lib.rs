@@ -3,6 +3,8 @@
 //! The tree is data: tables of [`Entry`] for the root (`system.rs`, `sysctl.rs`) and for a process (`pid/`). An
 //! inode names a place in it ([`Place`]); a file's text is made when it is read from its start.
 //!
+//! sysfs, as far as programs look at it, is made of the same parts (`sysfs.rs`).
+//!
 //! Main types: [`ProcFs`], [`Entry`]. Neighbours: knows the `kernel` (its tasks, mounts, counters); `cli` mounts it.
 //!
 //! Lock levels: `FileSystem` (the table of inodes), `File` (a text being read); none is held while text is made.
@@ -17,6 +19,7 @@ mod fs;
 mod node;
 mod pid;
 mod sysctl;
+mod sysfs;
 mod system;
 
 pub use fs::ProcFs;

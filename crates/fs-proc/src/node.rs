@@ -14,7 +14,7 @@ use crate::dir::Directory;
 use crate::entry::{Cx, Entry, Kind, Of};
 use crate::file::Text;
 use crate::fs::ProcFs;
-use crate::{fd, pid, system};
+use crate::{fd, pid, sysfs, system};
 
 /// A place of the tree.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -26,6 +26,8 @@ pub(crate) enum Place {
     Thread(i32, i32),
     /// A fixed name: in a process's directory or outside of any, by its path of indices in the tables.
     Fixed(Option<(i32, Option<i32>)>, Vec<u16>),
+    /// The root of sysfs, and what is below it.
+    Sys(Vec<u16>),
     /// `/proc/PID/fd/N`, `/proc/PID/fdinfo/N`.
     Descriptor {
         pid: i32,
@@ -39,7 +41,7 @@ impl Place {
     /// The process (and thread) that it belongs to.
     pub(crate) fn owner(&self) -> Option<(i32, Option<i32>)> {
         match self {
-            Place::Root => None,
+            Place::Root | Place::Sys(_) => None,
             Place::Process(pid) => Some((*pid, None)),
             Place::Thread(pid, tid) => Some((*pid, Some(*tid))),
             Place::Fixed(owner, _) => *owner,
@@ -49,11 +51,12 @@ impl Place {
 
     /// The table entry of a fixed place.
     pub(crate) fn entry(&self) -> Option<&'static Entry> {
-        let Place::Fixed(owner, path) = self else { return None };
-        let mut table = match owner {
-            None => system::ENTRIES,
-            Some((_, None)) => pid::PROCESS,
-            Some((_, Some(_))) => pid::THREAD,
+        let (mut table, path) = match self {
+            Place::Sys(path) => (sysfs::ENTRIES, path),
+            Place::Fixed(None, path) => (system::ENTRIES, path),
+            Place::Fixed(Some((_, None)), path) => (pid::PROCESS, path),
+            Place::Fixed(Some((_, Some(_))), path) => (pid::THREAD, path),
+            _ => return None,
         };
         let mut found = None;
         for index in path {
@@ -70,7 +73,8 @@ impl Place {
             Place::Root => system::ENTRIES,
             Place::Process(_) => pid::PROCESS,
             Place::Thread(..) => pid::THREAD,
-            Place::Fixed(..) => match self.entry().map(|entry| entry.kind) {
+            Place::Sys(path) if path.is_empty() => sysfs::ENTRIES,
+            Place::Fixed(..) | Place::Sys(_) => match self.entry().map(|entry| entry.kind) {
                 Some(Kind::Directory(below)) => below,
                 _ => &[],
             },
@@ -82,6 +86,7 @@ impl Place {
     pub(crate) fn fixed_child(&self, index: usize) -> Option<Place> {
         let index = u16::try_from(index).ok()?;
         let path = match self {
+            Place::Sys(path) => return Some(Place::Sys([path.as_slice(), &[index]].concat())),
             Place::Fixed(_, path) => [path.as_slice(), &[index]].concat(),
             _ => vec![index],
         };
@@ -91,9 +96,10 @@ impl Place {
     pub(crate) fn file_type(&self) -> FileType {
         match self {
             Place::Root | Place::Process(_) | Place::Thread(..) => FileType::DIR,
+            Place::Sys(path) if path.is_empty() => FileType::DIR,
             Place::Descriptor { info: false, .. } => FileType::LNK,
             Place::Descriptor { info: true, .. } => FileType::REG,
-            Place::Fixed(..) => match self.entry().map(|entry| entry.kind) {
+            Place::Fixed(..) | Place::Sys(_) => match self.entry().map(|entry| entry.kind) {
                 Some(Kind::File(_) | Kind::Checked(..) | Kind::Opened(_) | Kind::Setting(..)) | None => {
                     FileType::REG
                 }
@@ -107,6 +113,7 @@ impl Place {
         // Stable while the system runs; PROC_ROOT_INO for the root, as Linux.
         match self {
             Place::Root => 1,
+            Place::Sys(path) if path.is_empty() => 1,
             place => {
                 let mut hasher = DefaultHasher::new();
                 place.hash(&mut hasher);
@@ -167,7 +174,8 @@ impl Node {
             Place::Root | Place::Process(_) | Place::Thread(..) => 0o555,
             Place::Descriptor { info: true, .. } => 0o444,
             Place::Descriptor { info: false, .. } => 0o777,
-            Place::Fixed(..) => self.place.entry().map_or(0, |entry| entry.mode),
+            Place::Sys(path) if path.is_empty() => 0o555,
+            Place::Fixed(..) | Place::Sys(_) => self.place.entry().map_or(0, |entry| entry.mode),
         };
         FileMode::new(self.place.file_type(), bits)
     }
