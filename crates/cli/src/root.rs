@@ -161,7 +161,7 @@ fn throwaway(lower: &Arc<dyn FileSystem>, self_fds: &SelfFds) -> anyhow::Result<
 fn half_of_memory() -> u64 {
     let info = rustix::system::sysinfo();
     let unit = u64::from(info.mem_unit.max(1));
-    u64::try_from(info.totalram).unwrap_or(0).saturating_mul(unit) / 2
+    info.totalram.saturating_mul(unit) / 2
 }
 
 impl Setup {

@@ -83,6 +83,9 @@ fn numbered_place(node: &Node, number: i32) -> Option<Place> {
     }
 }
 
+/// An entry: name, inode number, type, position.
+type Listed = (Vec<u8>, u64, FileType, u64);
+
 /// An open directory.
 pub(crate) struct Directory {
     inode: Arc<Inode>,
@@ -95,7 +98,7 @@ impl Directory {
     }
 
     /// All entries from a position on: name, inode number, type, position.
-    fn list(&self, node: &Node, from: u64) -> SysResult<Vec<(Vec<u8>, u64, FileType, u64)>> {
+    fn list(&self, node: &Node, from: u64) -> SysResult<Vec<Listed>> {
         // The directory of a process that has gone is held, but empty: ENOENT.
         node.of()?;
         let own = node.place.ino();

@@ -318,7 +318,7 @@ impl Node {
         };
         let has_memory = task.shared.lock().mm.is_some();
         let is_dumpable = of.group.dumpable.load(Ordering::Relaxed) == 1;
-        if !is_open_directory && !(has_memory && is_dumpable) {
+        if !(is_open_directory || has_memory && is_dumpable) {
             return Ok((0, 0));
         }
         let cred = task.cred();
