@@ -148,7 +148,7 @@ fn set_owner(task: &CurrentTask, file: &FileDescription, argument: u64) -> SysRe
         return Err(Errno::EINVAL.into());
     }
     check_owner(task, owner)?;
-    file.state.set_owner(owner);
+    file.state.set_owner(owner, task.cred.uid, task.cred.euid);
     Ok(())
 }
 
@@ -166,6 +166,6 @@ fn set_owner_ex(task: &CurrentTask, file: &FileDescription, at: UserAddr) -> Sys
         _ => return Err(Errno::EINVAL.into()),
     };
     check_owner(task, owner)?;
-    file.state.set_owner(owner);
+    file.state.set_owner(owner, task.cred.uid, task.cred.euid);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Files: the system calls on them, and the kernel's own kinds of open files.
 
 pub mod anon;
+pub mod async_io;
 pub mod devices;
 pub mod epoll;
 pub mod eventfd;

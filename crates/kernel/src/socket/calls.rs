@@ -172,5 +172,5 @@ pub fn sys_getpeername(task: &mut CurrentTask, fd: Fd, addr: OutSockaddr) -> Sys
 
 pub fn sys_shutdown(task: &mut CurrentTask, fd: Fd, how: ShutdownHow) -> SysResult<()> {
     let file = socket(task, fd)?;
-    file.ops().socket().shutdown(how)
+    file.ops().socket().shutdown(task, how)
 }

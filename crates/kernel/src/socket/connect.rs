@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use abi::{Errno, Ucred};
+use abi::{Errno, PollCode, Ucred};
 use sync::SysResult;
 use vfs::Ready;
 
@@ -135,6 +135,7 @@ impl Unix {
             backlog.pending.push_back(accepted);
         }
         listener.readers.wake(Ready::READABLE.bits());
+        listener.tell_owner(task, PollCode::IN);
         self.wake_all();
         Ok(Attempt::Done)
     }

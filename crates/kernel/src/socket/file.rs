@@ -35,7 +35,11 @@ impl SocketFile {
         let file = SocketFile { socket, attributes: task.kernel().anon.socket(task) };
         let nonblocking = flags.contains(SocketFlags::NONBLOCK);
         let status = if nonblocking { OpenFlags::NONBLOCK } else { OpenFlags::empty() };
-        FileDescription::new(Box::new(file), None, OpenFlags::RDWR | status)
+        let socket = file.socket.clone();
+        let description = FileDescription::new(Box::new(file), None, OpenFlags::RDWR | status);
+        // The first and only time: a socket has one open file.
+        let _ = socket.file.set(Arc::downgrade(&description));
+        description
     }
 }
 

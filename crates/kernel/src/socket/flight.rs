@@ -23,8 +23,10 @@ use crate::users::{Counted, Held};
 /// Descriptors in flight in the whole kernel, whoever sends them: what no privilege exceeds.
 const MOST_IN_FLIGHT: usize = 1 << 18;
 /// With so many sockets in flight at most, each closed socket is a reason to look for unreachable ones; with more, as
-/// many closed ones as a part of them.
+/// many closed or sent ones as a part of them, so that the look costs each of them little.
 const FEW_SOCKETS: usize = 64;
+/// With so many in flight, sending one more is a reason too.
+const MANY_SOCKETS: usize = 1024;
 
 /// Descriptors that a message carries.
 pub(super) struct Rights {
@@ -40,11 +42,22 @@ impl Rights {
         let share = task.kernel().users.hold(task.cred.uid, Counted::InFlight, count);
         let privileged =
             task.cred.capable(Capability::SYS_RESOURCE) || task.cred.capable(Capability::SYS_ADMIN);
-        let before = share.total().saturating_sub(count);
         let sockets = &task.kernel().sockets;
-        if !privileged && before as u64 > task.limit(NOFILE) || sockets.flight.lock().total > MOST_IN_FLIGHT {
-            sockets.collect_now();
-            return Err(Errno::ETOOMANYREFS.into());
+        let is_too_much = || {
+            let before = share.total().saturating_sub(count);
+            let over_own = !privileged && before as u64 > task.limit(NOFILE);
+            over_own || sockets.flight.lock().total > MOST_IN_FLIGHT
+        };
+        sockets.collect_if_many();
+        if is_too_much() {
+            // Not at each attempt of one who has too much, for a look is long.
+            let changed = sockets.flight.lock().changes > 0;
+            if changed {
+                sockets.collect_now();
+            }
+            if is_too_much() {
+                return Err(Errno::ETOOMANYREFS.into());
+            }
         }
         Ok(Rights { files, _share: share })
     }
@@ -56,8 +69,8 @@ pub(super) struct Flight {
     total: usize,
     /// The sockets among them, by where their open files lie in memory.
     sockets: HashMap<usize, Flying>,
-    /// Sockets closed since the last look for unreachable ones.
-    closed: usize,
+    /// Sockets closed or sent since the last look for unreachable ones.
+    changes: usize,
 }
 
 struct Flying {
@@ -80,6 +93,7 @@ impl Flight {
             let Some(socket) = file.downcast::<SocketFile>() else { continue };
             let new = || Flying { socket: socket.socket().clone(), file: Arc::downgrade(file), count: 0 };
             self.sockets.entry(key(file)).or_insert_with(new).count += 1;
+            self.changes += 1;
         }
     }
 
@@ -145,9 +159,21 @@ impl Sockets {
     pub(super) fn collect(&self) {
         let due = {
             let mut flight = self.flight.lock();
-            flight.closed += 1;
+            flight.changes += 1;
             let count = flight.sockets.len();
-            count > 0 && (count <= FEW_SOCKETS || flight.closed > count / 8)
+            count > 0 && (count <= FEW_SOCKETS || flight.changes > count / 8)
+        };
+        if due {
+            self.collect_now();
+        }
+    }
+
+    /// Descriptors are about to be sent: the same when there are many (Linux: `wait_for_unix_gc`).
+    fn collect_if_many(&self) {
+        let due = {
+            let flight = self.flight.lock();
+            let count = flight.sockets.len();
+            count > MANY_SOCKETS && flight.changes > count / 2
         };
         if due {
             self.collect_now();
@@ -159,7 +185,7 @@ impl Sockets {
         let mut dropped = Vec::new();
         {
             let mut flight = self.flight.lock();
-            flight.closed = 0;
+            flight.changes = 0;
             let unreachable = flight.unreachable();
             for socket in unreachable.values().flat_map(inboxes) {
                 let mut inbox = socket.inbox.lock();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abi::{Errno, MsgFlags, Ucred};
+use abi::{Errno, MsgFlags, PollCode, Ucred};
 use sync::{Deadline, SysError, SysResult};
 use vfs::{Caller, Ready, UserRead};
 
@@ -298,6 +298,7 @@ impl Unix {
                 drop(state);
                 drop(flight);
                 self.readers.wake(Ready::READABLE.bits());
+                self.tell_owner(task, PollCode::IN);
                 return Ok(());
             }
         }

@@ -1,18 +1,19 @@
 //! A socket: its state, what it is ready for, its end.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
-use abi::{Errno, ShutdownHow, SocketKind, Ucred};
+use abi::{Errno, PollCode, ShutdownHow, SocketKind, Ucred};
 use sync::{Mutex, SleepLock, SysResult, WaitEnd, WaitQueue, order};
-use vfs::Ready;
+use vfs::{FileDescription, Ready};
 
 use super::Sockets;
 use super::address::Address;
 use super::flight::discard;
 use super::inbox::{Charge, Inbox, Shut};
 use super::options::Options;
+use crate::fs::async_io::tell_owner;
 use crate::task::{CurrentTask, ThreadGroup};
 
 /// A socket's type.
@@ -117,6 +118,8 @@ pub struct Unix {
     pub(super) room: WaitQueue,
     /// Memory of its messages that nobody has received yet (Linux: `sk_wmem_alloc`).
     sent: AtomicUsize,
+    /// Its open file, once it has one: whose owner gets SIGIO.
+    pub(super) file: OnceLock<Weak<FileDescription>>,
 }
 
 impl Unix {
@@ -134,6 +137,7 @@ impl Unix {
             writers: WaitQueue::new(),
             room: WaitQueue::new(),
             sent: AtomicUsize::new(0),
+            file: OnceLock::new(),
         })
     }
 
@@ -182,6 +186,13 @@ impl Unix {
         self.room.wake(0);
     }
 
+    /// Sends SIGIO to the owner of its open file (Linux: `sk_wake_async`). No lock is held.
+    pub(super) fn tell_owner(&self, task: &CurrentTask, code: PollCode) {
+        if let Some(file) = self.file.get().and_then(Weak::upgrade) {
+            tell_owner(task.kernel(), &file, code);
+        }
+    }
+
     /// Linux: `unix_poll`, `unix_dgram_poll`.
     pub(super) fn poll(self: &Arc<Self>) -> Ready {
         let (phase, peer) = {
@@ -228,7 +239,7 @@ impl Unix {
     }
 
     /// Linux: `unix_shutdown`.
-    pub(super) fn shutdown(&self, how: ShutdownHow) -> SysResult<()> {
+    pub(super) fn shutdown(&self, task: &CurrentTask, how: ShutdownHow) -> SysResult<()> {
         let (own, other) = match how {
             ShutdownHow::RD => (Shut::READ, Shut::WRITE),
             ShutdownHow::WR => (Shut::WRITE, Shut::READ),
@@ -239,6 +250,11 @@ impl Unix {
         if let Some(peer) = self.peer().filter(|_| self.kind.connects()) {
             peer.inbox.lock().shut |= other;
             peer.wake_all();
+            match how {
+                ShutdownHow::RDWR => peer.tell_owner(task, PollCode::HUP),
+                ShutdownHow::WR => peer.tell_owner(task, PollCode::IN),
+                _ => {}
+            }
         }
         self.wake_all();
         Ok(())
