@@ -17,9 +17,9 @@ if command -v busybox > /dev/null; then
         $U --root $PWD/root --ro -- sh -c 'echo x > /tmp/y' 2> /dev/null && { bad=1; echo "--ro writes"; }
     fi
 fi
-$U --trace -- true 2> trace; grep -q 'execve(' trace && grep -q 'exit_group(0' trace || { bad=1; echo "--trace:"; head trace; }
+$U --trace -- true 2> trace; grep -q 'openat(' trace && grep -q 'exit_group(0' trace || { bad=1; echo "--trace:"; head trace; }
 $U --trace=openat -- cat /etc/hostname > /dev/null 2> trace; grep -q 'openat(AT_FDCWD, "/etc/hostname", O_RDONLY' trace && ! grep -q 'mmap(' trace || { bad=1; echo "--trace=openat:"; head trace; }
-$U --trace --trace-file tf -- true 2> trace; grep -q 'execve(' tf && ! grep -q 'execve(' trace || { bad=1; echo "--trace-file"; }
+$U --trace --trace-file tf -- true 2> trace; grep -q 'openat(' tf && ! grep -q 'openat(' trace || { bad=1; echo "--trace-file"; }
 $U --stats -- true 2> stats; [ -s stats ] || { bad=1; echo "--stats says nothing"; }
 for o in --eager-registers --no-batch --no-placement; do is ok $U $o -- sh -c 'echo ok'; done
 is ok $UMLAUT run -- sh -c 'echo ok'; is ok $UMLAUT run sh -c 'echo ok'; is ok $UMLAUT run --platform auto sh -c 'echo ok'
