@@ -175,7 +175,7 @@ fn one(
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o1777))?;
         let binary = dir.path().join(program.source.file_stem().unwrap_or_default());
         copy_program(&program.binary, &binary, user)?;
-        let mut argv = platform.map_or_else(Vec::new, |platform| plan.umlaut(platform));
+        let mut argv = platform.map_or_else(Vec::new, |platform| plan.umlaut(platform, user));
         argv.push(binary.into());
         let (dir_path, timeout) = (dir.path().to_owned(), program.timeout * plan.patience);
         let env = vec![("TMPDIR".into(), dir.path().into())];

@@ -109,10 +109,13 @@ impl Plan {
         self.platforms.iter().map(String::as_str).filter(move |platform| chosen || *platform == "sysemu")
     }
 
-    /// The words that run a program inside umlaut.
-    fn umlaut(&self, platform: &str) -> Vec<OsString> {
+    /// The words that run a program inside umlaut, as the user who would run it natively.
+    fn umlaut(&self, platform: &str, user: User) -> Vec<OsString> {
         let binary = self.scratch.path().join("bin/umlaut");
-        [binary.into(), "run".into(), "--platform".into(), platform.into(), "--".into()].into()
+        let (home, login) = (format!("HOME={}", process::HOME), format!("USER={}", user.login()));
+        let options =
+            ["run", "--platform", platform, "--user", &user.ids(), "--env", &home, "--env", &login, "--"];
+        std::iter::once(binary.into()).chain(options.map(OsString::from)).collect()
     }
 
     /// An empty working directory that belongs to the user.

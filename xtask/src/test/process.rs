@@ -12,13 +12,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, getgid, getuid, kill_process_group, pidfd_open};
 
-/// Where programs are looked up, natively and inside: the system's own, so that both sides find the same.
-pub(crate) const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+/// Where programs are looked up natively: umlaut's default, so that both sides find the same.
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What is kept of each output stream; the rest is read and dropped, so that a runaway writer ends at its time limit.
 const KEPT: usize = 4 << 20;
+
+/// No home: nothing that a program keeps there shall pass from one run to the next.
+pub(crate) const HOME: &str = "/nonexistent";
 
 /// The uid and gid that stand for "an unprivileged user": `nobody`.
 pub(crate) const NOBODY: u32 = 65534;
@@ -53,6 +56,20 @@ pub(crate) enum User {
 }
 
 impl User {
+    /// What USER says.
+    pub(crate) fn login(self) -> &'static str {
+        if self == User::Root { "root" } else { "nobody" }
+    }
+
+    /// Uid and gid, as `--user` wants them.
+    pub(crate) fn ids(self) -> String {
+        match self {
+            User::Root => "0:0".into(),
+            User::Nobody => format!("{NOBODY}:{NOBODY}"),
+            User::Caller => format!("{}:{}", getuid().as_raw(), getgid().as_raw()),
+        }
+    }
+
     /// The word for expectation files and reports: `root` or `user`.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -139,10 +156,8 @@ impl Job {
         argv.extend(self.argv.iter().cloned());
         let mut command = Command::new(&argv[0]);
         command.args(&argv[1..]).current_dir(&self.dir).env_clear();
-        // No home: nothing that a program keeps there shall pass from one run to the next.
-        let home = "/nonexistent";
-        let user = if self.user == User::Root { "root" } else { "nobody" };
-        command.envs([("PATH", PATH), ("HOME", home), ("USER", user), ("LANG", "C.UTF-8"), ("TZ", "UTC0")]);
+        command.envs([("PATH", PATH), ("HOME", HOME), ("USER", self.user.login())]);
+        command.envs([("LANG", "C.UTF-8"), ("TZ", "UTC0")]);
         command.env("TERM", "xterm").envs(self.env.iter().cloned()).process_group(0);
         command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());

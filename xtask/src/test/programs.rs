@@ -196,7 +196,7 @@ fn once(plan: &Plan, script: &Script, user: User, place: &Path, platform: Option
         }
     }
     let outside = script.is("outside");
-    let umlaut = platform.map_or_else(Vec::new, |platform| plan.umlaut(platform));
+    let umlaut = platform.map_or_else(Vec::new, |platform| plan.umlaut(platform, user));
     let run = umlaut.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let mut argv = if outside { Vec::new() } else { umlaut };
     argv.push(Path::new(".").join(file).into());
