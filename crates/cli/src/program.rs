@@ -52,7 +52,8 @@ pub(crate) fn spec(
     })
 }
 
-fn parse_user(text: &str) -> anyhow::Result<(u32, u32)> {
+/// Reads `UID[:GID]`.
+pub(crate) fn parse_user(text: &str) -> anyhow::Result<(u32, u32)> {
     let (uid, gid) = text.split_once(':').unwrap_or((text, text));
     let number = |part: &str| part.parse::<u32>().ok().filter(|id| *id != u32::MAX);
     match (number(uid), number(gid)) {

@@ -22,6 +22,7 @@ use vfs::{FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, 
 
 use crate::memory_files::Memfds;
 use crate::options::RunOptions;
+use crate::program::parse_user;
 
 /// What is mounted, and where a program begins.
 pub(crate) struct NameSpace {
@@ -64,7 +65,9 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
     let plan = match &options.root {
         Some(_) => None,
         None => {
-            Some(RootPlan::new(&Environment::of_process().context("the current directory")?, reach(options)))
+            let owner = parse_user(&options.user)?;
+            let environment = Environment::of_process(owner).context("the current directory")?;
+            Some(RootPlan::new(&environment, reach(options)))
         }
     };
     let (fs, source) = match (&options.root, &plan) {
@@ -92,7 +95,7 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         report(plan);
     }
     for bind in &options.bind {
-        setup.bind(bind)?;
+        setup.bind(bind, parse_user(&options.user)?)?;
     }
     for place in &options.tmpfs {
         setup.tmpfs(place, "tmpfs", 0o1777)?;
@@ -287,14 +290,14 @@ impl Setup {
         }
     }
 
-    /// `SRC:DST[:ro]`.
-    fn bind(&self, text: &str) -> anyhow::Result<()> {
+    /// `SRC:DST[:ro]`. The caller's own files show as the main program's.
+    fn bind(&self, text: &str, owner: (u32, u32)) -> anyhow::Result<()> {
         let (rest, read_only) = text.strip_suffix(":ro").map_or((text, false), |rest| (rest, true));
         let (source, target) = rest
             .split_once(':')
             .filter(|(source, target)| !source.is_empty() && target.starts_with('/'))
             .ok_or_else(|| anyhow!("--bind {text}: SRC:DST[:ro] is wanted, DST an absolute path"))?;
-        let options = HostFsOptions::named(!read_only, OwnerMap::own_as_root());
+        let options = HostFsOptions::named(!read_only, OwnerMap::own_as(owner));
         let host: Arc<dyn FileSystem> = HostFs::open(HostPath::new(source), options)
             .map_err(|error| anyhow!("--bind {source}: {error}"))?;
         if host.root().is_dir() {

@@ -110,7 +110,7 @@ fn open_trace(options: &RunOptions) -> anyhow::Result<Option<Trace>> {
         Some(path) => {
             let file = std::fs::File::create(path)
                 .with_context(|| format!("cannot write the trace to {}", path.display()))?;
-            Box::new(std::io::BufWriter::new(file))
+            Box::new(std::io::LineWriter::new(file))
         }
         None => Box::new(std::io::stderr()),
     };

@@ -39,16 +39,18 @@ pub struct Environment {
     pub home: Option<PathBuf>,
     /// All homes that the host's user database names.
     pub homes: Vec<PathBuf>,
+    /// The guest's user and group as whose the caller's own files show in its directories.
+    pub owner: (u32, u32),
 }
 
 impl Environment {
-    /// That of this process.
-    pub fn of_process() -> std::io::Result<Environment> {
+    /// That of this process, for guests that start as `owner`.
+    pub fn of_process(owner: (u32, u32)) -> std::io::Result<Environment> {
         let cwd = std::env::current_dir()?;
         let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         let homes = homes_in(&passwd).into_iter().filter_map(|home| home.canonicalize().ok()).collect();
-        Ok(Environment { cwd, home: home.and_then(|home| home.canonicalize().ok()), homes })
+        Ok(Environment { cwd, home: home.and_then(|home| home.canonicalize().ok()), homes, owner })
     }
 
     /// Whether `path` is a home or holds one.
@@ -134,7 +136,7 @@ impl RootPlan {
             return;
         };
         self.warnings.push(format!("--home shows {} and the secrets in it", home.display()));
-        self.add_layer(&home);
+        self.add_layer(&home, environment.owner);
     }
 
     fn add_cwd(&mut self, environment: &Environment, reach: Reach) {
@@ -150,14 +152,14 @@ impl RootPlan {
             self.add_directory(cwd);
             return;
         }
-        self.add_layer(cwd);
+        self.add_layer(cwd, environment.owner);
     }
 
     /// Mounts a directory of the user's where it is on the host.
-    fn add_layer(&mut self, path: &Path) {
+    fn add_layer(&mut self, path: &Path, owner: (u32, u32)) {
         self.add_directory(path);
         let options =
-            HostFsOptions { records: Records::None, ..HostFsOptions::named(false, OwnerMap::own_as_root()) };
+            HostFsOptions { records: Records::None, ..HostFsOptions::named(false, OwnerMap::own_as(owner)) };
         self.reads.push(path.into());
         self.layers.push(Layer { at: path.into(), host: path.into(), options });
     }

@@ -72,11 +72,16 @@ pub enum OwnerMap {
 impl OwnerMap {
     /// The files of the calling process's user show as root's.
     pub fn own_as_root() -> OwnerMap {
+        OwnerMap::own_as((0, 0))
+    }
+
+    /// The files of the calling process's user show as belonging to this user and group.
+    pub fn own_as((uid, gid): (u32, u32)) -> OwnerMap {
         OwnerMap::Own {
             host_uid: rustix::process::geteuid().as_raw(),
             host_gid: rustix::process::getegid().as_raw(),
-            uid: 0,
-            gid: 0,
+            uid,
+            gid,
         }
     }
 
