@@ -10,6 +10,7 @@ pub mod lock;
 pub mod membarrier;
 pub mod process;
 pub mod signal;
+pub mod timex;
 pub mod vm;
 pub mod wait;
 

@@ -21,6 +21,7 @@ use crate::stats::Stats;
 use crate::syscall::trace::Trace;
 use crate::task::{CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork};
 use crate::tty::Ptys;
+use crate::time::queue::TimerQueue;
 use crate::users::UserCounts;
 
 /// `uname -r`: the Linux that programs find themselves on.
@@ -89,6 +90,8 @@ pub struct Kernel {
     pub users: Arc<UserCounts>,
     /// What sockets share: names, descriptors in flight.
     pub sockets: Arc<Sockets>,
+    /// Everything that happens at a time.
+    pub timers: Arc<TimerQueue>,
     /// Held while an epoll is put into another.
     pub(crate) epoll_nesting: SleepLock,
     /// When the host booted, so that times since then agree with its clocks.
@@ -158,6 +161,7 @@ impl Kernel {
             memory_used: std::sync::atomic::AtomicU64::new(0),
             users: Arc::default(),
             sockets: Arc::default(),
+            timers: Arc::default(),
             epoll_nesting: SleepLock::new(),
             booted: host_boot(),
             cpus: CpuMask::of_host(),
@@ -327,7 +331,9 @@ impl Kernel {
     }
 
     /// What exec does to timers: those of `timer_create` go.
-    pub(crate) fn timers_after_exec(&self, _task: &CurrentTask) {}
+    pub(crate) fn timers_after_exec(&self, task: &CurrentTask) {
+        task.group().timers.delete_posix();
+    }
 
     /// A description for a file of the kernel's own.
     pub fn open_own(ops: Box<dyn vfs::FileOps>, flags: OpenFlags) -> Arc<FileDescription> {

@@ -61,6 +61,8 @@ levels! {
     EpollReady = 470;
     /// An address space's record of mappings (its published snapshot).
     Mm = 500;
+    /// One of a process's timers, or the table of them.
+    GroupTimers = 590;
     /// The timer queue.
     Timers = 600;
     /// The host event thread's registrations.

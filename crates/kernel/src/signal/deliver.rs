@@ -53,6 +53,15 @@ impl CurrentTask {
 
     /// Takes the next pending signal of these out of the task's and the group's sets.
     pub(crate) fn next_signal(&self, among: SigSet) -> Option<Siginfo> {
+        loop {
+            // A timer may know that its signal has become untrue.
+            if let Some(info) = self.group().timer_signal_taken(self.take_signal(among)?) {
+                return Some(info);
+            }
+        }
+    }
+
+    fn take_signal(&self, among: SigSet) -> Option<Siginfo> {
         let mut state = self.group().signals.lock();
         if state.ends(self.tid()) {
             return None;

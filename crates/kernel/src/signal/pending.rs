@@ -31,6 +31,12 @@ impl PendingSignals {
         true
     }
 
+    /// Adds a signal beside others of its number, as each timer has a place of its own in the queue.
+    pub fn add_beside(&mut self, info: Siginfo) {
+        self.set.insert(info.signo);
+        self.queue.push_back(info);
+    }
+
     /// Marks a signal pending without its information: the queue is full (Linux does so for ordinary
     /// signals, and for real-time ones sent by `kill`).
     pub fn add_bare(&mut self, signal: Signal) {

@@ -6,7 +6,7 @@ use abi::{ChldCode, DefaultAction, Errno, SiCode, SigSet, Siginfo, Signal};
 use sync::SysResult;
 use vfs::{Capability, Cred};
 
-use crate::signal::{GroupSignals, StopState};
+use crate::signal::{GroupSignals, PendingSignals, StopState};
 use crate::task::{GroupExit, Task, TasksInner, ThreadGroup};
 
 /// Who gets a signal.
@@ -15,6 +15,15 @@ pub enum Target<'a> {
     /// Any thread of the group that does not block it.
     Group,
     Thread(&'a Arc<Task>),
+}
+
+/// What became of a signal that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// It is pending, or has done what it does.
+    Queued,
+    /// It is ignored.
+    Ignored,
 }
 
 /// Sends `info` to a group or one thread of it. `threads` are all threads of the group, the leader first.
@@ -26,16 +35,42 @@ pub fn send(
     target: Target<'_>,
     info: Siginfo,
 ) -> Result<(), Errno> {
+    send_queued(group, threads, target, info, queue).map(drop)
+}
+
+/// Sends a timer's signal. There is always room for it: a timer has one pending at most (Linux allocates it with the
+/// timer).
+pub(crate) fn send_timer(
+    group: &ThreadGroup,
+    threads: &[Arc<Task>],
+    target: Target<'_>,
+    info: Siginfo,
+) -> Sent {
+    let queue = |pending: &mut PendingSignals, info, _: bool| {
+        pending.add_beside(info);
+        Ok(())
+    };
+    send_queued(group, threads, target, info, queue).unwrap_or(Sent::Queued)
+}
+
+/// Sends `info`; `queue` puts it into a pending set, and is told whether that is full.
+fn send_queued(
+    group: &ThreadGroup,
+    threads: &[Arc<Task>],
+    target: Target<'_>,
+    info: Siginfo,
+    queue: impl FnOnce(&mut PendingSignals, Siginfo, bool) -> Result<(), Errno>,
+) -> Result<Sent, Errno> {
     let signal = info.signo;
     let woken: Option<Arc<Task>>;
     let mut resumed = false;
     {
         let mut state = group.signals.lock();
         if state.exit.is_some() {
-            return Ok(());
+            return Ok(Sent::Queued);
         }
         resumed |= apply_job_control(&mut state, threads, signal);
-        let Some(first) = threads.first() else { return Ok(()) };
+        let Some(first) = threads.first() else { return Ok(Sent::Queued) };
         let receiver = match target {
             Target::Thread(task) => task,
             Target::Group => first,
@@ -45,12 +80,12 @@ pub fn send(
                 drop(state);
                 group.resume.wake(0);
             }
-            return Ok(());
+            return Ok(Sent::Ignored);
         }
         if signal == Signal::KILL {
             drop(state);
             group.begin_exit(GroupExit::Signal { signal, core: false }, threads);
-            return Ok(());
+            return Ok(Sent::Queued);
         }
         let limit = group.limits.lock().pending_signals();
         match target {
@@ -79,7 +114,7 @@ pub fn send(
         {
             drop(state);
             group.begin_exit(GroupExit::Signal { signal, core: false }, threads);
-            return Ok(());
+            return Ok(Sent::Queued);
         }
     }
     if resumed {
@@ -91,7 +126,7 @@ pub fn send(
         None => threads.iter().for_each(|task| task.kick()),
     }
     group.events.wake(0);
-    Ok(())
+    Ok(Sent::Queued)
 }
 
 /// What stop signals and SIGCONT do when they are sent, whatever becomes of them: each removes the other kind, and
@@ -142,7 +177,7 @@ fn is_forced(info: &Siginfo) -> bool {
     SigSet::SYNCHRONOUS.contains(info.signo) && info.code > SiCode::USER.0 && info.code != SiCode::KERNEL.0
 }
 
-fn queue(pending: &mut super::PendingSignals, info: Siginfo, full: bool) -> Result<(), Errno> {
+fn queue(pending: &mut PendingSignals, info: Siginfo, full: bool) -> Result<(), Errno> {
     if !full || (info.signo.0 < Signal::RTMIN && info.code >= SiCode::USER.0) {
         pending.add(info);
         return Ok(());

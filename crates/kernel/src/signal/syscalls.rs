@@ -275,6 +275,8 @@ pub fn sys_rt_sigqueueinfo(
 ) -> SysResult<()> {
     let mut info: Siginfo = task.mm.read(info.0)?;
     info.signo = signal;
+    // Where the kernel notes which timer's setting a signal is of.
+    info.pad = 0;
     check_forged(&info, pid.0 == task.group().pid)?;
     if signal.0 != 0 && !signal.is_valid() {
         return Err(Errno::EINVAL.into());
@@ -294,6 +296,8 @@ pub fn sys_rt_tgsigqueueinfo(
         return Err(Errno::EINVAL.into());
     }
     info.signo = signal;
+    // Where the kernel notes which timer's setting a signal is of.
+    info.pad = 0;
     check_forged(&info, pid.0 == task.group().pid)?;
     signal_thread(task, Some(pid.0), tid.0, info)
 }

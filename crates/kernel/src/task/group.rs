@@ -11,6 +11,7 @@ use sync::{Mutex, WaitQueue, order};
 use crate::resource::{Limits, Usage};
 use crate::signal::GroupSignals;
 use crate::task::Task;
+use crate::time::group::GroupTimers;
 use crate::tty::Terminal;
 
 /// A guest process: what its threads share whatever their clone flags. Family links and exit state are in
@@ -54,6 +55,8 @@ pub struct ThreadGroup {
     /// The arguments it was executed with, for /proc when its memory cannot be read.
     pub command_line: Mutex<order::Leaf, Vec<Vec<u8>>>,
     pub usage: Mutex<order::Leaf, GroupUsage>,
+    /// Its timers. A fork does not inherit them.
+    pub timers: GroupTimers,
 }
 
 /// What finished threads and reaped children have used.
@@ -131,6 +134,7 @@ impl ThreadGroup {
             authority_unchanged: AtomicBool::new(true),
             command_line: Mutex::default(),
             usage: Mutex::default(),
+            timers: GroupTimers::default(),
         })
     }
 

@@ -1,25 +1,15 @@
-//! Sleeping and time-outs.
+//! `nanosleep` and `clock_nanosleep`.
 
 use std::time::{Duration, Instant};
 
 use abi::{Clock, Errno, TimerFlags, Timespec, UserAddr};
 use sync::{SysError, SysResult, WaitEnd};
 
+use super::cpu::CpuTimer;
+use super::{duration, now, timespec};
 use crate::syscall::{In, Out};
 use crate::task::CurrentTask;
 use crate::task::run::RestartBlock;
-
-/// A relative time of the guest's. `EINVAL`: negative, or nanoseconds out of range.
-pub fn duration(time: Timespec) -> SysResult<Duration> {
-    let nanos = u32::try_from(time.nsec).ok().filter(|nanos| *nanos < 1_000_000_000).ok_or(Errno::EINVAL)?;
-    let seconds = u64::try_from(time.sec).map_err(|_| Errno::EINVAL)?;
-    Ok(Duration::new(seconds, nanos))
-}
-
-/// A duration as the guest sees it.
-pub fn timespec(time: Duration) -> Timespec {
-    Timespec { sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), nsec: i64::from(time.subsec_nanos()) }
-}
 
 /// A sleep that `restart_syscall` goes on with.
 #[derive(Clone, Copy, Debug)]
@@ -69,28 +59,63 @@ pub fn sys_clock_nanosleep(
     time: In<Timespec>,
     left: Out<Timespec>,
 ) -> SysResult<()> {
-    let now = now(clock)?;
+    let cpu = sleep_clock(task, clock)?;
     let span = duration(task.mm.read(time.0)?)?;
-    if !flags.contains(TimerFlags::ABSTIME) {
+    let absolute = flags.contains(TimerFlags::ABSTIME);
+    if let Some(cpu) = cpu {
+        return sleep_on_cpu_clock(task, &cpu, span, absolute);
+    }
+    if !absolute {
         return sleep_for(task, span, left.0);
     }
-    let Some(wait) = span.checked_sub(now).filter(|wait| !wait.is_zero()) else { return Ok(()) };
-    let until = Instant::now().checked_add(wait);
+    let until = match span.checked_sub(now(clock)?).filter(|wait| !wait.is_zero()) {
+        Some(wait) => Instant::now().checked_add(wait),
+        None => return Ok(()),
+    };
     match task.wait(&[], until, |_| None::<()>) {
         Ok(()) | Err(WaitEnd::TimedOut) => Ok(()),
         Err(WaitEnd::Interrupted(restart)) => Err(SysError::Restart(restart.no_handler())),
     }
 }
 
-/// The time on a clock that one can sleep on.
-pub fn now(clock: Clock) -> SysResult<Duration> {
-    let host = match clock {
-        Clock::REALTIME | Clock::REALTIME_ALARM | Clock::TAI => rustix::time::ClockId::Realtime,
-        Clock::MONOTONIC => rustix::time::ClockId::Monotonic,
-        Clock::BOOTTIME | Clock::BOOTTIME_ALARM => rustix::time::ClockId::Boottime,
-        _ => return Err(Errno::EINVAL.into()),
-    };
-    let time = rustix::time::clock_gettime(host);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Ok(Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0)))
+/// The CPU clock to sleep on, if it is one. `EINVAL`: no such clock; `EOPNOTSUPP`: one that nobody can sleep on.
+fn sleep_clock(task: &CurrentTask, clock: Clock) -> SysResult<Option<CpuTimer>> {
+    match clock {
+        Clock::REALTIME | Clock::MONOTONIC | Clock::BOOTTIME | Clock::TAI => Ok(None),
+        Clock::MONOTONIC_RAW
+        | Clock::REALTIME_COARSE
+        | Clock::MONOTONIC_COARSE
+        | Clock::THREAD_CPUTIME_ID
+        | Clock::REALTIME_ALARM
+        | Clock::BOOTTIME_ALARM => Err(Errno::EOPNOTSUPP.into()),
+        clock => match CpuTimer::find(task, clock)? {
+            // Linux: a thread that sleeps on its own clock would never wake.
+            Some(cpu) if cpu.is_thread(&task.task) => Err(Errno::EINVAL.into()),
+            Some(cpu) => Ok(Some(cpu)),
+            None => Err(Errno::EINVAL.into()),
+        },
+    }
+}
+
+/// Sleeps until other threads have used so much CPU time.
+fn sleep_on_cpu_clock(
+    task: &CurrentTask,
+    cpu: &CpuTimer,
+    span: std::time::Duration,
+    absolute: bool,
+) -> SysResult<()> {
+    let until = if absolute { span } else { cpu.now(task.kernel()).saturating_add(span) };
+    let mut poll = super::cpu::Poll::default();
+    loop {
+        let now = cpu.now(task.kernel());
+        if now >= until {
+            return Ok(());
+        }
+        let soon = Instant::now().checked_add(poll.delay(until - now, now, cpu.threads(task.kernel())));
+        match task.wait(&[], soon, |_| None::<()>) {
+            Ok(()) | Err(WaitEnd::TimedOut) => {}
+            Err(WaitEnd::Interrupted(_)) if !absolute => return Err(Errno::EINTR.into()),
+            Err(WaitEnd::Interrupted(restart)) => return Err(SysError::Restart(restart.no_handler())),
+        }
+    }
 }
