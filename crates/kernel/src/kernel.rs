@@ -20,8 +20,8 @@ use crate::socket::Sockets;
 use crate::stats::Stats;
 use crate::syscall::trace::Trace;
 use crate::task::{CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork};
-use crate::tty::Ptys;
 use crate::time::queue::TimerQueue;
+use crate::tty::Ptys;
 use crate::users::UserCounts;
 
 /// `uname -r`: the Linux that programs find themselves on.

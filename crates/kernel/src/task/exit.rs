@@ -144,6 +144,7 @@ fn leave_group(kernel: &Arc<crate::kernel::Kernel>, task: &Arc<Task>, code: Opti
     }
     group.events.wake(0);
     if let Some(exit) = ended {
+        group.timers.delete_posix();
         kernel.group_ended(group.pid, exit);
     }
 }

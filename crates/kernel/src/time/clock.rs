@@ -18,6 +18,13 @@ pub(super) fn host_time(clock: ClockId) -> Duration {
     to_duration(rustix::time::clock_gettime(clock))
 }
 
+/// International atomic time, as far as the host has been told how far it is from its own.
+pub(super) fn tai() -> Duration {
+    use rustix::time::{DynamicClockId, clock_gettime_dynamic};
+    // Linux has had it since 3.10.
+    clock_gettime_dynamic(DynamicClockId::Tai).map_or_else(|_| host_time(ClockId::Realtime), to_duration)
+}
+
 fn to_duration(time: rustix::time::Timespec) -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
@@ -33,7 +40,6 @@ fn host_clock(clock: Clock) -> SysResult<ClockId> {
         Clock::REALTIME_COARSE => ClockId::RealtimeCoarse,
         Clock::MONOTONIC_COARSE => ClockId::MonotonicCoarse,
         Clock::BOOTTIME => ClockId::Boottime,
-        Clock::TAI => ClockId::Tai,
         _ => return Err(Errno::EINVAL.into()),
     })
 }
@@ -41,6 +47,7 @@ fn host_clock(clock: Clock) -> SysResult<ClockId> {
 pub fn sys_clock_gettime(task: &mut CurrentTask, clock: Clock, time: Out<Timespec>) -> SysResult<()> {
     let now = match CpuTimer::find(task, clock)? {
         Some(cpu) => cpu.now(task.kernel()),
+        None if clock == Clock::TAI => tai(),
         None => host_time(host_clock(clock)?),
     };
     task.mm.write(time.0, &timespec(now))
@@ -49,6 +56,7 @@ pub fn sys_clock_gettime(task: &mut CurrentTask, clock: Clock, time: Out<Timespe
 pub fn sys_clock_getres(task: &mut CurrentTask, clock: Clock, resolution: Out<Timespec>) -> SysResult<()> {
     let found = match CpuTimer::find(task, clock)? {
         Some(cpu) => cpu.resolution(),
+        None if clock == Clock::TAI => to_duration(rustix::time::clock_getres(ClockId::Realtime)),
         None => to_duration(rustix::time::clock_getres(host_clock(clock)?)),
     };
     if resolution.is_null() { Ok(()) } else { task.mm.write(resolution.0, &timespec(found)) }
@@ -116,7 +124,8 @@ pub fn sys_clock_adjtime(task: &mut CurrentTask, clock: Clock, timex: InOut<Time
     if clock != Clock::REALTIME {
         // Linux: EINVAL for what is no clock, EOPNOTSUPP for one that cannot be adjusted.
         task.mm.read::<Timex>(timex.0)?;
-        let known = CpuTimer::find(task, clock)?.is_some() || host_clock(clock).is_ok();
+        let known =
+            clock == Clock::TAI || CpuTimer::find(task, clock)?.is_some() || host_clock(clock).is_ok();
         return Err(if known { Errno::EOPNOTSUPP } else { Errno::EINVAL }.into());
     }
     sys_adjtimex(task, timex)

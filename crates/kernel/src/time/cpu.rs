@@ -134,7 +134,8 @@ impl Poll {
     pub(crate) fn delay(&mut self, left: Duration, now: Duration, threads: u32) -> Duration {
         let stands = now == self.seen;
         self.seen = now;
-        self.pause = if stands { (self.pause * 2).clamp(SHORTEST_LOOK, LONGEST_LOOK) } else { Duration::ZERO };
+        self.pause =
+            if stands { (self.pause * 2).clamp(SHORTEST_LOOK, LONGEST_LOOK) } else { Duration::ZERO };
         (left / threads).max(SHORTEST_LOOK).max(self.pause)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use abi::{Clock, Errno, Itimerspec, Itimerval, ItimerWhich, NSEC_PER_SEC, Signal, Timespec, Timeval};
+use abi::{Clock, Errno, ItimerWhich, Itimerspec, Itimerval, NSEC_PER_SEC, Signal, Timespec, Timeval};
 use sync::SysResult;
 
 use super::Setting;
@@ -23,9 +23,7 @@ impl CurrentTask {
             ItimerWhich::REAL => {
                 Ok(make(&group.timers.real, TimerClock::Host(Clock::MONOTONIC), Signal::ALRM))
             }
-            ItimerWhich::VIRTUAL => {
-                Ok(make(&group.timers.virtual_time, cpu(Counts::User), Signal::VTALRM))
-            }
+            ItimerWhich::VIRTUAL => Ok(make(&group.timers.virtual_time, cpu(Counts::User), Signal::VTALRM)),
             ItimerWhich::PROF => Ok(make(&group.timers.profiling, cpu(Counts::All), Signal::PROF)),
             _ => Err(Errno::EINVAL.into()),
         }

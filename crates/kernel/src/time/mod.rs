@@ -13,8 +13,8 @@ pub mod itimer;
 pub mod posix;
 pub mod queue;
 mod schedule;
-mod timer;
 pub mod sleep;
+mod timer;
 pub mod timerfd;
 
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub fn timespec(time: Duration) -> Timespec {
 pub fn now(clock: Clock) -> SysResult<Duration> {
     let host = match clock {
         Clock::REALTIME | Clock::REALTIME_ALARM => rustix::time::ClockId::Realtime,
-        Clock::TAI => rustix::time::ClockId::Tai,
+        Clock::TAI => return Ok(clock::tai()),
         Clock::MONOTONIC => rustix::time::ClockId::Monotonic,
         Clock::BOOTTIME | Clock::BOOTTIME_ALARM => rustix::time::ClockId::Boottime,
         _ => return Err(Errno::EINVAL.into()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abi::{Clock, Errno, Itimerspec, Sigevent, SigevNotify, Signal, TimerFlags};
+use abi::{Clock, Errno, Itimerspec, SigevNotify, Sigevent, Signal, TimerFlags};
 use sync::SysResult;
 
 use super::Setting;

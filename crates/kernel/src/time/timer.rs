@@ -105,7 +105,8 @@ impl Timer {
     /// Replaces the setting; gives the old one as it stood.
     pub(super) fn set(&self, setting: &Setting) -> Itimerspec {
         let Some(kernel) = self.kernel.upgrade() else { return Itimerspec::default() };
-        let old = self.show(&self.state.lock(), self.now(&kernel).time);
+        let before = self.now(&kernel);
+        let old = self.show(&self.state.lock(), before.time);
         self.relative.store(!setting.is_absolute(), Ordering::Relaxed);
         let now = self.now(&kernel);
         let mut state = self.state.lock();
@@ -234,7 +235,8 @@ impl Timer {
         if !std::mem::take(&mut state.pending) {
             return Some(info);
         }
-        let missed = if state.schedule.is_periodic() { state.schedule.advance(now.time).saturating_sub(1) } else { 0 };
+        let missed =
+            if state.schedule.is_periodic() { state.schedule.advance(now.time).saturating_sub(1) } else { 0 };
         state.overrun = i32::try_from(missed).unwrap_or(i32::MAX);
         self.arm(&kernel, &mut state, now);
         Some(match &self.effect {

@@ -62,9 +62,8 @@ impl FdTimer {
     fn arm(&self, state: &mut State) {
         let left = state.schedule.left(self.now(state));
         let own: Weak<dyn Expire> = self.own.clone();
-        state.armed = left
-            .and_then(|left| Instant::now().checked_add(left))
-            .map(|at| self.timers.arm(at, own));
+        state.armed =
+            left.and_then(|left| Instant::now().checked_add(left)).map(|at| self.timers.arm(at, own));
     }
 
     fn has_expired(&self) -> bool {
@@ -177,11 +176,7 @@ impl FileOps for TimerFd {
 pub fn sys_timerfd_create(task: &mut CurrentTask, clock: Clock, flags: TimerfdFlags) -> SysResult<Fd> {
     let known = matches!(
         clock,
-        Clock::MONOTONIC
-            | Clock::REALTIME
-            | Clock::REALTIME_ALARM
-            | Clock::BOOTTIME
-            | Clock::BOOTTIME_ALARM
+        Clock::MONOTONIC | Clock::REALTIME | Clock::REALTIME_ALARM | Clock::BOOTTIME | Clock::BOOTTIME_ALARM
     );
     if flags.has_unknown() || !known {
         return Err(Errno::EINVAL.into());

@@ -42,10 +42,10 @@ syscalls! {
     32 dup (fd: Fd) = fs::open::sys_dup;
     33 dup2 (old: Fd, new: Fd) = fs::open::sys_dup2;
     34 pause () = signal::syscalls::sys_pause;
-    35 nanosleep (time: In<Timespec>, left: Out<Timespec>) = time::sys_nanosleep;
-    36 getitimer (which: ItimerWhich, value: Out<Itimerval>) missing "not built yet";
-    37 alarm (seconds: u32) missing "not built yet";
-    38 setitimer (which: ItimerWhich, new: In<Itimerval>, old: Out<Itimerval>) missing "not built yet";
+    35 nanosleep (time: In<Timespec>, left: Out<Timespec>) = time::sleep::sys_nanosleep;
+    36 getitimer (which: ItimerWhich, value: Out<Itimerval>) = time::itimer::sys_getitimer;
+    37 alarm (seconds: u32) = time::itimer::sys_alarm;
+    38 setitimer (which: ItimerWhich, new: In<Itimerval>, old: Out<Itimerval>) = time::itimer::sys_setitimer;
     39 getpid () = task::ids::sys_getpid;
     40 sendfile (to: Fd, from: Fd, offset: InOut<i64>, count: usize) = fs::rw::sys_sendfile;
     41 socket (family: AddressFamily, kind: SocketType, protocol: i32) = socket::sys_socket, partial "AF_UNIX only";
@@ -103,7 +103,7 @@ syscalls! {
     93 fchown (fd: Fd, uid: Id, gid: Id) = fs::names::sys_fchown;
     94 lchown (path: UserCStr, uid: Id, gid: Id) = fs::names::sys_lchown;
     95 umask (mask: Octal) = fs::open::sys_umask;
-    96 gettimeofday (time: Out<Timeval>, zone: Out<Timezone>) missing "not built yet";
+    96 gettimeofday (time: Out<Timeval>, zone: Out<Timezone>) = time::clock::sys_gettimeofday;
     97 getrlimit (resource: Resource, limit: Out<Rlimit>) = resource::limits::sys_getrlimit;
     98 getrusage (who: RusageWho, usage: Out<Rusage>) = resource::usage::sys_getrusage;
     99 sysinfo (info: Out<Sysinfo>) = system::sys_sysinfo;

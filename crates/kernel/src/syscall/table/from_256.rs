@@ -36,11 +36,11 @@ syscalls! {
     280 utimensat (dirfd: Fd, path: UserCStr, times: UtimeTimes, flags: AtFlags) = fs::names::sys_utimensat;
     281 epoll_pwait (epfd: Fd, events: OutArray<EpollEvent>, timeout: i32, mask: In<SigSet>, set_size: usize) = fs::epoll::sys_epoll_pwait;
     282 signalfd (fd: Fd, mask: In<SigSet>, set_size: usize) = signal::signalfd::sys_signalfd;
-    283 timerfd_create (clock: Clock, flags: TimerfdFlags) missing "not built yet";
+    283 timerfd_create (clock: Clock, flags: TimerfdFlags) = time::timerfd::sys_timerfd_create;
     284 eventfd (value: u32) = fs::eventfd::sys_eventfd;
     285 fallocate (fd: Fd, mode: FallocFlags, offset: i64, len: i64) = fs::rw::sys_fallocate;
-    286 timerfd_settime (fd: Fd, flags: TimerfdSettimeFlags, new: In<Itimerspec>, old: Out<Itimerspec>) missing "not built yet";
-    287 timerfd_gettime (fd: Fd, value: Out<Itimerspec>) missing "not built yet";
+    286 timerfd_settime (fd: Fd, flags: TimerfdSettimeFlags, new: In<Itimerspec>, old: Out<Itimerspec>) = time::timerfd::sys_timerfd_settime;
+    287 timerfd_gettime (fd: Fd, value: Out<Itimerspec>) = time::timerfd::sys_timerfd_gettime;
     288 accept4 (fd: Fd, addr: OutSockaddr, flags: SocketFlags) = socket::sys_accept4;
     289 signalfd4 (fd: Fd, mask: In<SigSet>, set_size: usize, flags: SfdFlags) = signal::signalfd::sys_signalfd4;
     290 eventfd2 (value: u32, flags: EfdFlags) = fs::eventfd::sys_eventfd2;
@@ -58,7 +58,7 @@ syscalls! {
     302 prlimit64 (pid: Pid, resource: Resource, new: In<Rlimit>, old: Out<Rlimit>) = resource::limits::sys_prlimit64;
     303 name_to_handle_at (dirfd: Fd, path: UserCStr, handle: UserAddr, mount: Out<i32>, flags: HandleFlags) missing "no file handles";
     304 open_by_handle_at (mount: Fd, handle: UserAddr, flags: OpenFlags) missing "no file handles";
-    305 clock_adjtime (clock: Clock, timex: InOut<Timex>) missing "not built yet";
+    305 clock_adjtime (clock: Clock, timex: InOut<Timex>) = time::clock::sys_clock_adjtime;
     306 syncfs (fd: Fd) = fs::rw::sys_syncfs;
     307 sendmmsg (fd: Fd, messages: UserAddr, count: u32, flags: MsgFlags) = socket::sys_sendmmsg;
     308 setns (fd: Fd, kind: CloneFlags) missing "no name spaces yet";
