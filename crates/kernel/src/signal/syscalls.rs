@@ -343,3 +343,8 @@ pub(super) fn is_pending(task: &Task, mask: SigSet) -> bool {
     let state = task.group.signals.lock();
     state.pending.set().union(task.pending.lock().set()).intersects(mask)
 }
+
+/// Called by a guest itself: there is nothing to go on with. Interrupted calls go on without it.
+pub fn sys_restart_syscall(_: &mut CurrentTask) -> SysResult<usize> {
+    Err(Errno::EINTR.into())
+}

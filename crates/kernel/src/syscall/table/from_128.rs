@@ -100,7 +100,7 @@ syscalls! {
     216 remap_file_pages (addr: UserAddr, len: u64, prot: Prot, page: u64, flags: MapFlags) = mm::remap::sys_remap_file_pages;
     217 getdents64 (fd: Fd, entries: OutDirents64) = fs::stat::sys_getdents64;
     218 set_tid_address (at: UserAddr) = task::ids::sys_set_tid_address;
-    219 restart_syscall () missing "not built yet";
+    219 restart_syscall () = signal::syscalls::sys_restart_syscall;
     220 semtimedop (id: i32, ops: InArray<Sembuf>, timeout: In<Timespec>) missing "no System V semaphores yet";
     221 fadvise64 (fd: Fd, offset: i64, len: i64, advice: Fadvise) = fs::rw::sys_fadvise64;
     222 timer_create (clock: Clock, event: In<Sigevent>, timer: Out<i32>) = time::posix::sys_timer_create;
