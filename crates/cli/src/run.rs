@@ -57,11 +57,8 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     let platform = choose_platform(options)?;
     // Guests share our user: they must not read our memory.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
-    let kernel_options = KernelOptions {
-        hostname: options.hostname.clone(),
-        memory: options.memory,
-        ..KernelOptions::default()
-    };
+    let kernel_options =
+        KernelOptions { hostname: options.hostname.clone(), memory: options.memory, max_tasks: max_tasks() };
     let kernel = Kernel::new(platform, kernel_options, name_space.mounts.clone(), special_files(), trace);
     name_space.proc.attach(&kernel);
     name_space.sysfs.attach(&kernel);
@@ -101,6 +98,14 @@ fn raise_limits() {
         // With the limit that there is, guests get less.
         let _ = rustix::process::setrlimit(resource, limit);
     }
+}
+
+/// A guest process takes up to four host descriptors before it opens a file, and some are left for exec and kill.
+fn max_tasks() -> usize {
+    let most = KernelOptions::default().max_tasks;
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let enough = descriptors.map_or(most, |count| usize::try_from(count / 5).unwrap_or(most));
+    enough.clamp(64, most)
 }
 
 fn open_trace(options: &RunOptions) -> anyhow::Result<Option<Trace>> {

@@ -105,6 +105,7 @@ pub struct Kernel {
     main_program: Mutex<order::Leaf, MainProgram>,
     main_events: WaitQueue,
     shutting_down: AtomicBool,
+    told_of_failure: AtomicBool,
 }
 
 #[derive(Default)]
@@ -171,6 +172,7 @@ impl Kernel {
             main_program: Mutex::default(),
             main_events: WaitQueue::new(),
             shutting_down: AtomicBool::new(false),
+            told_of_failure: AtomicBool::new(false),
         })
     }
 
@@ -318,7 +320,11 @@ impl Kernel {
 
     /// The host could not give what a guest needs: what the guest is told.
     pub(crate) fn platform_failed(&self, error: &PlatformError) -> SysError {
-        tracing::warn!(%error, "the host gives no guest process or thread");
+        // A fork bomb would fill the log.
+        match self.told_of_failure.swap(true, Ordering::Relaxed) {
+            false => tracing::warn!(%error, "the host gives no guest process or thread"),
+            true => tracing::debug!(%error, "the host gives no guest process or thread"),
+        }
         Errno::EAGAIN.into()
     }
 

@@ -114,7 +114,14 @@ fn memory(mm: &kernel::mm::Mm, field: &mut impl FnMut(&str, String)) {
         .filter(|vma| vma.flags.contains(kernel::mm::VmaFlags::LOCKED))
         .map(|vma| vma.len() / PAGE_SIZE)
         .sum();
-    let text = layout.end_code.saturating_sub(layout.start_code).div_ceil(PAGE_SIZE);
+    // Executable and not writable, as Linux counts `exec_vm`.
+    let code: u64 = record
+        .vmas
+        .iter()
+        .filter(|vma| vma.prot.contains(abi::Prot::EXEC) && !vma.prot.contains(abi::Prot::WRITE))
+        .map(|vma| vma.len() / PAGE_SIZE)
+        .sum();
+    let text = layout.end_code.div_ceil(PAGE_SIZE).saturating_sub(layout.start_code / PAGE_SIZE).min(code);
     for (name, pages) in [
         ("VmPeak", record.vmas.peak()),
         ("VmSize", size),
@@ -128,7 +135,7 @@ fn memory(mm: &kernel::mm::Mm, field: &mut impl FnMut(&str, String)) {
         ("VmData", data),
         ("VmStk", stack),
         ("VmExe", text),
-        ("VmLib", 0),
+        ("VmLib", code - text),
         ("VmPTE", size / 512 + 4),
         ("VmSwap", 0),
     ] {

@@ -124,6 +124,10 @@ fn check_flags(task: &CurrentTask, flags: CloneFlags) -> SysResult<()> {
     {
         return Err(Errno::EINVAL.into());
     }
+    // Nor may a thread be in other name spaces than its group.
+    if flags.contains(CloneFlags::THREAD) && flags.intersects(CloneFlags::NEWUSER | CloneFlags::NEWPID) {
+        return Err(Errno::EINVAL.into());
+    }
     // An init has no siblings.
     if flags.contains(CloneFlags::PARENT) && task.pid() == INIT_PID {
         return Err(Errno::EINVAL.into());
@@ -140,6 +144,9 @@ fn check_flags(task: &CurrentTask, flags: CloneFlags) -> SysResult<()> {
 fn do_clone(task: &mut CurrentTask, args: &CloneArgs) -> SysResult<Pid> {
     let flags = args.flags;
     check_flags(task, flags)?;
+    if flags.contains(CloneFlags::SETTLS) && args.tls >= abi::GUEST_TOP {
+        return Err(Errno::EPERM.into());
+    }
     // Linux: a signal that is pending is taken before a fork, so that groups can be killed as a whole.
     if task.has_signal() && !flags.contains(CloneFlags::THREAD) {
         return match task.waiter.wait(&[], None, || None::<()>) {
@@ -179,6 +186,10 @@ fn reserve_pid(task: &CurrentTask) -> SysResult<i32> {
     let uid = task.cred.uid;
     let mut tasks = task.kernel().tasks.lock();
     let budget = task.kernel().options.max_tasks;
+    // Nobody is born while all are killed (Linux: `zap_pid_ns_processes`), or a fork bomb would go on.
+    if task.kernel().is_shutting_down() {
+        return Err(Errno::ENOMEM.into());
+    }
     if tasks.tasks.len() >= budget {
         return Err(Errno::EAGAIN.into());
     }

@@ -55,6 +55,11 @@ impl FileOps for PidFd {
     fn link_name(&self) -> Option<String> {
         Some("anon_inode:[pidfd]".into())
     }
+
+    fn details(&self) -> String {
+        let pid = if self.is_gone() { -1 } else { self.group.pid };
+        format!("Pid:\t{pid}\nNSpid:\t{pid}\n")
+    }
 }
 
 /// The pid behind an open pidfd. `EBADF`: it is another kind of file.
