@@ -124,6 +124,27 @@ CASE(passed_when_wanted) {
     CHECK_EQ(take(s[1]).pid, -1);
 }
 
+CASE(sent_before_they_were_wanted) {
+    CHECK_OK(socketpair(AF_UNIX, SOCK_DGRAM, 0, s));
+    CHECK_EQ(write(s[0], "x", 1), 1);
+    pass(s[1], 1);
+    struct ucred c = take(s[1]);  // nobody's
+    CHECK_EQ(c.pid, 0);
+    CHECK_EQ(c.uid, 65534);
+    CHECK_EQ(c.gid, 65534);
+    // To a connection that has not been accepted they go in any case.
+    struct name n = abstract("early");
+    int l = listener(SOCK_STREAM, n, 5), client = joined(SOCK_STREAM, n);
+    CHECK_EQ(write(client, "x", 1), 1);
+    int a = CHECK_OK(accept(l, NULL, NULL));
+    pass(a, 1);
+    CHECK_EQ(take(a).pid, getpid());
+    // An accepted socket wants them if its listener did.
+    pass(l, 1);
+    joined(SOCK_STREAM, n);
+    CHECK_EQ(option(CHECK_OK(accept(l, NULL, NULL)), SO_PASSCRED), 1);
+}
+
 CASE(streams_keep_senders_apart) {
     CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, s));
     pass(s[1], 1);

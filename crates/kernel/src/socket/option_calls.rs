@@ -53,6 +53,8 @@ pub fn sys_setsockopt(
     match *shape {
         Shape::Switch => socket.options.keep(option, i32::from(number != 0)),
         Shape::Number(_) => socket.options.keep(option, number),
+        Shape::Off if number == 0 => {}
+        Shape::Off => return Err(Errno::EOPNOTSUPP.into()),
         Shape::Privileged(most) => {
             if !(0..=most).contains(&number) && !is_network_admin(task) {
                 return Err(if option == SocketOption::DEBUG { Errno::EACCES } else { Errno::EPERM }.into());
@@ -157,6 +159,7 @@ pub fn sys_getsockopt(
     let number = |number: i32| number.to_le_bytes().to_vec();
     let whole = match *shape {
         Shape::Switch | Shape::Privileged(_) => number(socket.options.kept(option).unwrap_or(0)),
+        Shape::Off => number(0),
         Shape::Number(unset) => number(socket.options.kept(option).unwrap_or(unset)),
         Shape::Told(told) => number(tell(socket, told)),
         Shape::Own(own) => own_value(task, socket, own, room, value)?,

@@ -103,6 +103,8 @@ pub(super) enum Shape {
     Number(i32),
     /// A number that needs CAP_NET_ADMIN when set to more than this.
     Privileged(i32),
+    /// Off, and refused where it is to be switched on: not for AF_UNIX.
+    Off,
     /// To be read only, as a number.
     Told(Told),
     /// With code of its own.
@@ -153,6 +155,7 @@ pub(super) static OPTIONS: &[(SocketOption, Shape)] = &[
     (SocketOption::NO_CHECK, Shape::Switch),
     (SocketOption::PRIORITY, Shape::Privileged(6)),
     (SocketOption::LINGER, Shape::Own(Own::Linger)),
+    (SocketOption::REUSEPORT, Shape::Off),
     (SocketOption::PASSCRED, Shape::Own(Own::PassCredentials)),
     (SocketOption::PEERCRED, Shape::Own(Own::PeerCredentials)),
     (SocketOption::RCVLOWAT, Shape::Own(Own::LowWater)),
@@ -167,12 +170,17 @@ pub(super) static OPTIONS: &[(SocketOption, Shape)] = &[
     (SocketOption::PROTOCOL, Shape::Told(Told::Protocol)),
     (SocketOption::DOMAIN, Shape::Told(Told::Domain)),
     (SocketOption::RXQ_OVFL, Shape::Switch),
+    (SocketOption::NOFCS, Shape::Switch),
+    (SocketOption::SELECT_ERR_QUEUE, Shape::Switch),
     (SocketOption::BPF_EXTENSIONS, Shape::Told(Told::BpfExtensions)),
     (SocketOption::INCOMING_CPU, Shape::Number(-1)),
     (SocketOption::PEERGROUPS, Shape::Own(Own::PeerGroups)),
+    (SocketOption::ZEROCOPY, Shape::Off),
     (SocketOption::RCVTIMEO_NEW, Shape::Own(Own::ReceiveTimeout)),
     (SocketOption::SNDTIMEO_NEW, Shape::Own(Own::SendTimeout)),
+    (SocketOption::RCVMARK, Shape::Switch),
     (SocketOption::PEERPIDFD, Shape::Own(Own::PeerPidfd)),
+    (SocketOption::RCVPRIORITY, Shape::Switch),
     (SocketOption::PASSRIGHTS, Shape::Own(Own::PassRights)),
 ];
 

@@ -267,8 +267,10 @@ impl Unix {
         mut message: Message,
     ) -> Result<(), (Refusal, Message)> {
         let wanted = self.options.hot();
-        if message.credentials.is_none() && (wanted.pass_credentials || sender.options.hot().pass_credentials)
-        {
+        // A connection that nobody has accepted yet may come to want them (Linux: `unix_maybe_add_creds`).
+        let sender_wants = sender.options.hot().pass_credentials;
+        let is_wanted = wanted.pass_credentials || sender_wants || self.file.get().is_none();
+        if message.credentials.is_none() && is_wanted {
             message.credentials = Some(Ucred { pid: task.pid(), uid: task.cred.uid, gid: task.cred.gid });
         }
         let mut refused = None;
