@@ -327,7 +327,7 @@ impl FileDescription {
     }
 
     pub fn is_readable(&self) -> bool {
-        !self.is_path_only() && self.flags().bits() & 3 != 1
+        !self.is_path_only() && matches!(self.flags().bits() & 3, 0 | 2)
     }
 
     pub fn is_writable(&self) -> bool {

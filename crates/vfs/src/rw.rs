@@ -21,12 +21,13 @@ fn check_readable(file: &FileDescription) -> SysResult<()> {
     }
 }
 
-fn before_write(file: &FileDescription, caller: &dyn Caller) -> SysResult<()> {
+/// What comes before a write of `count` bytes: writing nothing leaves set-id bits alone.
+fn before_write(file: &FileDescription, caller: &dyn Caller, count: usize) -> SysResult<()> {
     if !file.is_writable() {
         return Err(Errno::EBADF.into());
     }
     match &file.inode {
-        Some(inode) if inode.file_type == FileType::REG => remove_privileges(inode, caller),
+        Some(inode) if inode.file_type == FileType::REG && count > 0 => remove_privileges(inode, caller),
         _ => Ok(()),
     }
 }
@@ -59,7 +60,7 @@ pub fn read_at(
 /// Writes at the file's offset, or at the end with O_APPEND. Set-id bits of a regular file go, unless the caller has
 /// CAP_FSETID.
 pub fn write(file: &FileDescription, caller: &dyn Caller, from: &mut dyn UserRead) -> SysResult<usize> {
-    before_write(file, caller)?;
+    before_write(file, caller, from.left())?;
     file.ops.write(file, caller, from)
 }
 
@@ -71,7 +72,7 @@ pub fn write_at(
     from: &mut dyn UserRead,
 ) -> SysResult<usize> {
     let offset = check_offset(offset, from.left())?;
-    before_write(file, caller)?;
+    before_write(file, caller, from.left())?;
     file.ops.write_at(file, caller, offset, from)
 }
 
@@ -183,7 +184,7 @@ pub fn copy_range(
     if Arc::ptr_eq(from_inode, out_inode) && from_start < out_end && out_start < from_end {
         return Err(Errno::EINVAL.into());
     }
-    before_write(out, caller)?;
+    before_write(out, caller, count)?;
     let copied = copy(
         count,
         caller,
