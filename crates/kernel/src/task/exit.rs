@@ -168,26 +168,29 @@ fn end_group(tasks: &mut TasksInner, last: &Arc<Task>, code: Option<i32>) -> Gro
     let pid = group.pid;
     // Without exit_group it is the last thread's code that counts (Linux: `synchronize_group_exit`).
     let exit = group.exit().unwrap_or(GroupExit::Code(code.unwrap_or(0)));
-    reparent_children(tasks, pid);
+    let given_away = reparent_children(tasks, pid);
     let usage = group.usage.lock().own();
     let cred = last.cred();
     let zombie = Zombie { exit, usage, uid: cred.uid, gid: cred.gid };
     if let Some(entry) = tasks.groups.get_mut(&pid) {
         entry.zombie = Some(zombie);
     }
-    hang_up_orphans(tasks, pid);
+    hang_up_orphans(tasks, pid, &given_away);
     notify_parent(tasks, pid);
     exit
 }
 
-/// Gives the children of a group that ends to the nearest subreaper above it, or to init.
-fn reparent_children(tasks: &mut TasksInner, pid: i32) {
-    let children = match tasks.groups.get_mut(&pid) {
-        Some(entry) => std::mem::take(&mut entry.children),
-        None => return,
+/// Gives the children of a group that ends to the nearest subreaper above it, or to init; says which.
+fn reparent_children(tasks: &mut TasksInner, pid: i32) -> Vec<i32> {
+    let children: Vec<i32> = match tasks.groups.get_mut(&pid) {
+        Some(entry) => std::mem::take(&mut entry.children).into_iter().collect(),
+        None => return Vec::new(),
     };
+    if children.is_empty() {
+        return children;
+    }
     let reaper = find_reaper(tasks, pid);
-    for child in children {
+    for child in children.iter().copied() {
         let Some(entry) = tasks.groups.get_mut(&child) else { continue };
         entry.parent = reaper;
         // A child that is given away tells its new parent by SIGCHLD, whatever it was cloned with.
@@ -202,6 +205,7 @@ fn reparent_children(tasks: &mut TasksInner, pid: i32) {
             notify_parent(tasks, child);
         }
     }
+    children
 }
 
 /// A thread ends and its process goes on: the children it made are another thread's now.
@@ -259,7 +263,7 @@ fn find_reaper(tasks: &TasksInner, pid: i32) -> i32 {
 
 /// Stopped members of process groups that nobody can continue any more get SIGHUP and SIGCONT (POSIX; Linux:
 /// `kill_orphaned_pgrp`).
-fn hang_up_orphans(tasks: &mut TasksInner, pid: i32) {
+fn hang_up_orphans(tasks: &mut TasksInner, pid: i32, given_away: &[i32]) {
     let Some(own) = tasks.groups.get(&pid) else { return };
     let (own_pgid, own_sid, own_parent) = (own.pgid, own.sid, own.parent);
     let mut candidates = vec![];
@@ -269,8 +273,8 @@ fn hang_up_orphans(tasks: &mut TasksInner, pid: i32) {
     if parent_elsewhere {
         candidates.push(own_pgid);
     }
-    // The groups of its children, which have init for a parent now.
-    let children = tasks.groups.values().filter(|entry| entry.parent == find_reaper(tasks, pid));
+    // The groups of its children, which have another parent now.
+    let children = given_away.iter().filter_map(|child| tasks.groups.get(child));
     candidates
         .extend(children.filter(|entry| entry.sid == own_sid && entry.pgid != own_pgid).map(|e| e.pgid));
     candidates.sort_unstable();
