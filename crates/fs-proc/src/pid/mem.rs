@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use abi::{Errno, UserAddr};
 use kernel::mm::Mm;
-use platform::GuestRange;
+use kernel::mm::GuestRange;
 use sync::{Mutex, SysResult, order};
 use vfs::{Caller, FileDescription, FileOps, Seek, UserRead, UserWrite};
 

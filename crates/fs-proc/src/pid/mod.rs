@@ -127,7 +127,7 @@ fn memory_between(cx: &Cx<'_>, start: u64, end: u64) -> Vec<u8> {
     let Some(mm) = mm else { return Vec::new() };
     let len = usize::try_from(end.saturating_sub(start)).unwrap_or(0).min(8 << 20);
     let mut bytes = vec![0; len];
-    let range = platform::GuestRange { start: UserAddr(start), len };
+    let range = kernel::mm::GuestRange { start: UserAddr(start), len };
     let count = mm.copy_in(&[range], &mut bytes);
     bytes.truncate(count);
     bytes
