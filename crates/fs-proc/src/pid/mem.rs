@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use abi::{Errno, UserAddr};
-use kernel::mm::Mm;
 use kernel::mm::GuestRange;
+use kernel::mm::Mm;
 use sync::{Mutex, SysResult, order};
 use vfs::{Caller, FileDescription, FileOps, Seek, UserRead, UserWrite};
 

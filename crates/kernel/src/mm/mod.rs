@@ -25,8 +25,8 @@ use platform::AddressSpace;
 use sync::{Mutex, MutexGuard, SleepLock, SleepLockGuard, SysResult, Waiter, order};
 
 pub use copy::{UserSink, UserSource};
-pub use platform::GuestRange;
 pub use map::{MMAP_MIN_ADDR, MapRequest};
+pub use platform::GuestRange;
 pub use vma::{Backing, SharedMemory, Vma, VmaFlags, VmaMap};
 
 /// A guest address space, as one host process has it.
