@@ -12,6 +12,7 @@ use vfs::{Cred, FdTable, FileDescription, MountTable, SpecialFiles};
 use crate::exec::ExecArguments;
 use crate::fs::anon::AnonFiles;
 use crate::fs::{Files, Fs};
+use crate::host_events::HostEvents;
 use crate::mm::{Mm, MmRecord};
 use crate::resource::{Limits, Usage};
 use crate::sched::CpuMask;
@@ -90,6 +91,8 @@ pub struct Kernel {
     pub users: Arc<UserCounts>,
     /// What sockets share: names, descriptors in flight.
     pub sockets: Arc<Sockets>,
+    /// What host descriptors tell.
+    pub host_events: Arc<HostEvents>,
     /// Everything that happens at a time.
     pub timers: Arc<TimerQueue>,
     /// Held while an epoll is put into another.
@@ -162,6 +165,7 @@ impl Kernel {
             memory_used: std::sync::atomic::AtomicU64::new(0),
             users: Arc::default(),
             sockets: Arc::default(),
+            host_events: Arc::default(),
             timers: Arc::default(),
             epoll_nesting: SleepLock::new(),
             booted: host_boot(),
@@ -186,6 +190,7 @@ impl Kernel {
         let process = self.platform.spawn().map_err(|error| self.platform_failed(&error))?;
         let group = ThreadGroup::new(pid, spec.limits);
         group.unkillable.store(spec.as_init, Ordering::Relaxed);
+        group.live_in(self, &process.space);
         let shared = TaskShared {
             mm: Some(Mm::new(process.space, MmRecord::default())),
             files: Some(Files::new(spec.files)),

@@ -12,6 +12,7 @@ pub mod cred;
 pub mod exec;
 pub mod fs;
 pub mod futex;
+pub mod host_events;
 pub mod kernel;
 pub mod mm;
 pub mod prctl;

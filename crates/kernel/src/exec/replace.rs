@@ -143,6 +143,8 @@ impl CurrentTask {
         if !in_place {
             let fresh =
                 self.kernel().platform.spawn().map_err(|error| self.kernel().platform_failed(&error))?;
+            // The old host process ends with its context.
+            self.group().live_in(self.kernel(), &fresh.space);
             let context = fresh.thread.bind().map_err(|error| self.kernel().platform_failed(&error))?;
             self.set_context(context);
             self.group().authority_unchanged.store(true, Ordering::Relaxed);

@@ -176,12 +176,14 @@ impl CurrentTask {
     /// One host call in the guest's thread that may block: a kick interrupts it.
     pub fn blocking_host_call(&mut self, call: HostCall<'_>) -> Result<u64, HostCallError> {
         sync::assert_no_lock_held();
+        self.task.sleeping.store(true, Ordering::Relaxed);
         self.task.in_guest.store(true, Ordering::SeqCst);
         let result = match self.task.parker.get() {
             Some(parker) if parker.is_interrupted(Interrupts::ANY) => Err(HostCallError::Interrupted),
             _ => self.context.host_calls(&[call]).map_err(|failure: HostCallFailure| failure.error),
         };
         self.task.in_guest.store(false, Ordering::SeqCst);
+        self.task.sleeping.store(false, Ordering::Relaxed);
         result
     }
 

@@ -72,6 +72,10 @@ pub(super) fn end_task(mut task: CurrentTask) {
             usage.leave(task.mm.space.last_usage());
         }
     }
+    shared_task.leaving.store(true, Ordering::SeqCst);
+    if last {
+        shared_task.group.leave_host_process();
+    }
     task.mm.release();
     {
         let mut shared = shared_task.shared.lock();

@@ -228,7 +228,7 @@ fn make_task(
         handlers.clear_handlers();
     }
     let shared = TaskShared {
-        mm: Some(mm),
+        mm: Some(mm.clone()),
         files: Some(if shares(CloneFlags::FILES) { task.files.share() } else { task.files.copy() }),
         fs: Some(if shares(CloneFlags::FS) { task.fs.clone() } else { task.fs.copy() }),
         handlers,
@@ -236,6 +236,9 @@ fn make_task(
         name: task.task.shared.lock().name.clone(),
     };
     let group = if shares(CloneFlags::THREAD) { task.group().clone() } else { task.group().fork(tid) };
+    if !shares(CloneFlags::THREAD) {
+        group.live_in(task.kernel(), &mm.space);
+    }
     let child = Task::new(task.kernel().clone(), tid, group, shared, task.task.blocked());
     child.inherit(&task.task);
     Ok((child, new))

@@ -8,6 +8,7 @@ use abi::Signal;
 use platform::HostUsage;
 use sync::{Mutex, WaitQueue, order};
 
+use crate::host_events::HostWatch;
 use crate::resource::{Limits, Usage};
 use crate::signal::GroupSignals;
 use crate::task::Task;
@@ -55,6 +56,8 @@ pub struct ThreadGroup {
     /// The arguments it was executed with, for /proc when its memory cannot be read.
     pub command_line: Mutex<order::Leaf, Vec<Vec<u8>>>,
     pub usage: Mutex<order::Leaf, GroupUsage>,
+    /// Tells of the end of its host process.
+    pub(crate) death: Mutex<order::Leaf, Option<HostWatch>>,
     /// Its timers. A fork does not inherit them.
     pub timers: GroupTimers,
 }
@@ -134,6 +137,7 @@ impl ThreadGroup {
             authority_unchanged: AtomicBool::new(true),
             command_line: Mutex::default(),
             usage: Mutex::default(),
+            death: Mutex::default(),
             timers: GroupTimers::default(),
         })
     }

@@ -58,6 +58,8 @@ pub struct Task {
     in_guest: AtomicBool,
     /// It sleeps in a wait (for /proc).
     pub sleeping: AtomicBool,
+    /// It is ending, and with it its host thread.
+    pub(crate) leaving: AtomicBool,
     /// `PR_SET_PDEATHSIG`: the signal it gets when the thread that made it ends; 0 for none.
     pub parent_death_signal: AtomicI32,
     /// `PR_SET_TIMERSLACK`, and what 0 resets it to.
@@ -106,6 +108,7 @@ impl Task {
             interrupter: Mutex::new(None),
             in_guest: AtomicBool::new(false),
             sleeping: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
             parent_death_signal: AtomicI32::new(0),
             timer_slack_ns: AtomicU64::new(TIMER_SLACK_NS),
             default_timer_slack_ns: AtomicU64::new(TIMER_SLACK_NS),
