@@ -81,6 +81,16 @@ impl OpenFlags {
     }
 }
 
+impl core::fmt::Display for AccessFlags {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        if self.is_empty() {
+            // Whether it is there at all.
+            return f.write_str("F_OK");
+        }
+        write_flags(f, u64::from(self.0), Self::NAMES.iter().map(|&(bits, name)| (u64::from(bits), name)), false)
+    }
+}
+
 impl core::fmt::Display for OpenFlags {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         self.access_mode().fmt(f)?;
@@ -137,7 +147,7 @@ flags! {
     }
 
     /// Mode of `access`; 0 is `F_OK`.
-    AccessFlags: u32, "" {
+    custom AccessFlags: u32, "" {
         R_OK = 4;
         W_OK = 2;
         X_OK = 1;

@@ -92,6 +92,7 @@ impl core::fmt::Display for Signal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name),
+            None if self.0 == Self::RTMIN => f.write_str("SIGRTMIN"),
             None if self.is_realtime() => write!(f, "SIGRT_{}", self.0.saturating_sub(Self::RTMIN)),
             None => write!(f, "{}", self.0),
         }
@@ -245,6 +246,7 @@ impl core::fmt::Display for SigSet {
             }
             match signal.name().and_then(|name| name.strip_prefix("SIG")) {
                 Some(name) => f.write_str(name)?,
+                None if signal.0 == Signal::RTMIN => f.write_str("RTMIN")?,
                 None => write!(f, "RT_{}", signal.0.saturating_sub(Signal::RTMIN))?,
             }
         }

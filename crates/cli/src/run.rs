@@ -110,16 +110,17 @@ fn max_tasks() -> usize {
 
 fn open_trace(options: &RunOptions) -> anyhow::Result<Option<Trace>> {
     let Some(names) = &options.trace else { return Ok(None) };
-    let names = names.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect();
+    let names: Vec<String> =
+        names.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect();
     let out: Box<dyn Write + Send> = match &options.trace_file {
         Some(path) => {
             let file = std::fs::File::create(path)
                 .with_context(|| format!("cannot write the trace to {}", path.display()))?;
-            Box::new(std::io::LineWriter::new(file))
+            Box::new(file)
         }
         None => Box::new(std::io::stderr()),
     };
-    Ok(Some(Trace::new(out, names)))
+    Ok(Some(Trace::new(out, &names)?))
 }
 
 fn choose_platform(options: &RunOptions) -> anyhow::Result<Box<dyn Platform>> {

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use abi::{Errno, FutexCmd, FutexFlags, FutexOp, Timespec, UserAddr};
+use abi::{Errno, FutexCmd, FutexFlags, Timespec, UserAddr};
 use platform::{FutexCall, HostCall, HostCallError};
 use sync::{SysError, SysResult, WaitEnd};
 
-use crate::syscall::{Out, Outcome, Pid};
+use crate::syscall::{FutexOperation, FutexSecond, FutexThird, FutexTimeout, Out, Outcome, Pid};
 use crate::task::CurrentTask;
 use crate::task::pidfd::may_look_into;
 use crate::task::run::RestartBlock;
@@ -25,12 +25,14 @@ const MATCH_ANY: u32 = u32::MAX;
 pub fn sys_futex(
     task: &mut CurrentTask,
     uaddr: UserAddr,
-    op: FutexOp,
+    op: FutexOperation,
     val: u32,
-    timeout: UserAddr,
-    uaddr2: UserAddr,
-    val3: u32,
+    timeout: FutexTimeout,
+    uaddr2: FutexSecond,
+    val3: FutexThird,
 ) -> SysResult<Outcome> {
+    let (FutexOperation(op), FutexTimeout(timeout)) = (op, timeout);
+    let (FutexSecond(uaddr2), FutexThird(val3)) = (uaddr2, val3);
     let cmd = op.cmd();
     let clock_allowed = matches!(cmd, FutexCmd::WAIT_BITSET | FutexCmd::WAIT_REQUEUE_PI | FutexCmd::LOCK_PI2);
     if op.flags().contains(FutexFlags::CLOCK_REALTIME) && !clock_allowed {

@@ -58,6 +58,16 @@ impl Restart {
         }
     }
 
+    /// Linux's name and words for it, as a trace shows them.
+    pub fn linux_name(self) -> (&'static str, &'static str) {
+        match self.0 {
+            Kind::Sys => ("ERESTARTSYS", "To be restarted if SA_RESTART is set"),
+            Kind::NoHandler => ("ERESTARTNOHAND", "To be restarted if no handler"),
+            Kind::Always => ("ERESTARTNOINTR", "To be restarted"),
+            Kind::Block => ("ERESTART_RESTARTBLOCK", "Interrupted by signal"),
+        }
+    }
+
     /// Whether it goes on by `restart_syscall` when no handler runs.
     pub fn is_block(self) -> bool {
         self.0 == Kind::Block

@@ -165,6 +165,7 @@ impl CurrentTask {
             }
         };
         let pid = self.group().pid;
+        self.trace_stop();
         if let Some(signal) = stopped_by {
             self.group().events.wake(0);
             self.kernel().tasks.lock().report_to_parent(pid, ChldCode::STOPPED, signal.0);

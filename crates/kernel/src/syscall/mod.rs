@@ -7,6 +7,7 @@
 
 mod arg;
 pub(crate) mod row;
+pub mod filter;
 pub mod show;
 pub mod table;
 pub mod trace;

@@ -26,8 +26,8 @@ pub(super) type Call = fn(&mut CurrentTask, &[u64; 6]) -> SysResult<Outcome>;
 pub struct Argument {
     pub name: &'static str,
     pub type_name: &'static str,
-    /// Printed when the result is known.
-    pub shown_after: bool,
+    /// Holds what the call gives back.
+    pub is_output: bool,
 }
 
 /// How much of a call there is.
@@ -147,7 +147,7 @@ macro_rules! row {
                 &[$($crate::syscall::Argument {
                     name: stringify!($arg),
                     type_name: stringify!($type),
-                    shown_after: <$type as $crate::syscall::SyscallArg>::SHOWN_AFTER,
+                    is_output: <$type as $crate::syscall::SyscallArg>::IS_OUTPUT,
                 }),*]
             },
             call: None,
@@ -155,8 +155,10 @@ macro_rules! row {
             show: |index, words, printer, phase| {
                 let (mut words, mut at) = ($crate::syscall::RegisterWords::new(words), 0usize);
                 $({
+                    let start = words.taken();
                     let argument = <$type as $crate::syscall::SyscallArg>::decode(&mut words);
                     if at == index {
+                        printer.start = start;
                         return $crate::syscall::SyscallArg::show(&argument, printer, phase);
                     }
                     at += 1;

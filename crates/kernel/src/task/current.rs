@@ -56,6 +56,9 @@ impl CurrentTask {
         task.kernel_thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
         let shared = task.shared.lock().clone();
         let missing = "a new task has memory and files";
+        if let Some(trace) = &task.kernel.trace {
+            trace.task_begins();
+        }
         let is_confined = task.scheduling.lock().cpus.is_some();
         let mut current = CurrentTask {
             waiter,
@@ -207,6 +210,11 @@ impl CurrentTask {
     pub fn not_built(&self, call: &'static str, what: &'static str, errno: Errno) -> SysError {
         self.kernel().stats.count_not_built(call, what);
         errno.into()
+    }
+
+    /// What it gave to `exit`.
+    pub(crate) fn exit_code(&self) -> Option<i32> {
+        self.exit_code
     }
 
     /// Forgets that a call was interrupted.

@@ -53,6 +53,7 @@ impl CurrentTask {
 /// Ends the task: tells memory, gives up what it holds, and if it is the group's last, makes the group a zombie.
 pub(super) fn end_task(mut task: CurrentTask) {
     task.no_restart();
+    task.trace_end();
     task.tell_memory();
     if task.mm.users() <= 1 || task.kernel().tasks.threads(task.pid()).len() <= 1 {
         task.group().release_memory();

@@ -8,7 +8,7 @@ use platform::NewContext;
 use sync::SysResult;
 use zerocopy::IntoBytes;
 
-use crate::syscall::Pid;
+use crate::syscall::{CloneRegisters, CloneStruct, Pid};
 use crate::task::{CurrentTask, GroupEntry, INIT_PID, PID_MAX, Task, TaskShared, ThreadGroup, exit, run};
 
 /// Stack of a kernel thread, in bytes. Unoptimised builds need more.
@@ -33,14 +33,8 @@ pub fn sys_vfork(task: &mut CurrentTask) -> SysResult<Pid> {
     do_clone(task, &CloneArgs { flags, exit_signal: exit_signal(Signal::CHLD), ..CloneArgs::default() })
 }
 
-pub fn sys_clone(
-    task: &mut CurrentTask,
-    flags: CloneFlags,
-    stack: UserAddr,
-    parent_tid: UserAddr,
-    child_tid: UserAddr,
-    tls: UserAddr,
-) -> SysResult<Pid> {
+pub fn sys_clone(task: &mut CurrentTask, registers: CloneRegisters) -> SysResult<Pid> {
+    let CloneRegisters { flags, stack, parent_tid, child_tid, tls } = registers;
     let args = CloneArgs {
         flags: flags.without_signal() & CloneFlags::from_bits_retain(0xffff_ffff),
         pidfd: parent_tid.0,
@@ -61,7 +55,8 @@ fn exit_signal(signal: Signal) -> u64 {
     u64::from(signal.0.unsigned_abs())
 }
 
-pub fn sys_clone3(task: &mut CurrentTask, args: UserAddr, size: usize) -> SysResult<Pid> {
+pub fn sys_clone3(task: &mut CurrentTask, args: CloneStruct) -> SysResult<Pid> {
+    let CloneStruct { addr: args, size } = args;
     const FIRST_VERSION: usize = 64;
     if size > 4096 {
         return Err(Errno::E2BIG.into());

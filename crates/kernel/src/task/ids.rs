@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use abi::{ArchPrctlOp, Errno, GUEST_TOP, GrndFlags, Personality, UserAddr};
 use sync::SysResult;
 
-use crate::syscall::{ArchPrctlArg, OutBuf, Pid};
+use crate::syscall::{ArchPrctlArg, OutRandom, Pid};
 use crate::task::CurrentTask;
 
 pub fn sys_getpid(task: &mut CurrentTask) -> SysResult<Pid> {
@@ -91,7 +91,7 @@ pub fn sys_personality(task: &mut CurrentTask, persona: Personality) -> SysResul
     })
 }
 
-pub fn sys_getrandom(task: &mut CurrentTask, buf: OutBuf, flags: GrndFlags) -> SysResult<usize> {
+pub fn sys_getrandom(task: &mut CurrentTask, buf: OutRandom, flags: GrndFlags) -> SysResult<usize> {
     if flags.has_unknown() || flags.contains(GrndFlags::RANDOM | GrndFlags::INSECURE) {
         return Err(Errno::EINVAL.into());
     }

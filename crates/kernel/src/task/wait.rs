@@ -6,7 +6,7 @@ use abi::{ChldCode, Errno, PidfdFlags, Rusage, Siginfo, Signal, WaitIdType, Wait
 use sync::{SysError, SysResult, WaitEnd};
 
 use crate::resource::Usage;
-use crate::syscall::{Out, Pid};
+use crate::syscall::{Out, OutStatus, Pid};
 use crate::task::{CurrentTask, GroupEntry, GroupExit, Task, TasksInner};
 
 /// Which children are waited for.
@@ -59,7 +59,7 @@ impl Event {
 pub fn sys_wait4(
     task: &mut CurrentTask,
     pid: Pid,
-    status: Out<i32>,
+    status: OutStatus,
     options: WaitOptions,
     usage: Out<Rusage>,
 ) -> SysResult<Pid> {
@@ -80,7 +80,7 @@ pub fn sys_wait4(
         group => Which::Group(-group),
     };
     let Some(event) = wait(task, which, options | WaitOptions::EXITED)? else { return Ok(Pid(0)) };
-    if !status.is_null() {
+    if !status.0.is_null() {
         task.mm.write(status.0, &event.status())?;
     }
     if !usage.is_null() {

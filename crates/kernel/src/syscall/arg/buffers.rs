@@ -3,7 +3,7 @@
 use abi::UserAddr;
 
 use super::{RegisterWords, SyscallArg};
-use crate::syscall::show::{Phase, Printer};
+use crate::syscall::show::{self, Phase, Printer};
 
 /// A string in guest memory, ended by a zero byte.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ impl SyscallArg for UserCStr {
         UserCStr(UserAddr::decode(words))
     }
     fn show(&self, printer: &mut Printer<'_>, _: Phase) {
-        printer.c_string(self.0);
+        printer.path(self.0);
     }
 }
 
@@ -45,16 +45,12 @@ pub struct OutBuf {
 
 impl SyscallArg for OutBuf {
     const REGISTERS: usize = 2;
-    const SHOWN_AFTER: bool = true;
+    const IS_OUTPUT: bool = true;
     fn decode(words: &mut RegisterWords<'_>) -> Self {
         OutBuf { addr: UserAddr::decode(words), len: usize::decode(words) }
     }
-    fn show(&self, printer: &mut Printer<'_>, phase: Phase) {
-        match phase {
-            Phase::After(Ok(count)) => printer.bytes(self.addr, self.len.min(count)),
-            _ => printer.address(self.addr),
-        }
-        printer.text(format_args!(", {}", self.len));
+    fn show(&self, printer: &mut Printer<'_>, _: Phase) {
+        show_filled(printer, self.addr, self.len, |printer, count| printer.bytes(self.addr, count));
     }
 }
 
@@ -71,13 +67,26 @@ impl SyscallArg for IoVec {
         IoVec { addr: UserAddr::decode(words), count: usize::decode(words) }
     }
     fn show(&self, printer: &mut Printer<'_>, _: Phase) {
-        printer.io_vec(self.addr, self.count);
+        printer.io_vec(self.addr, self.count, usize::MAX);
         printer.text(format_args!(", {}", self.count));
     }
 }
 
+/// Room of `len` bytes: after the call what `show` makes of the bytes filled, then the length.
+fn show_filled(
+    printer: &mut Printer<'_>,
+    addr: UserAddr,
+    len: usize,
+    show: impl FnOnce(&mut Printer<'_>, usize),
+) {
+    printer.after(addr, |printer, count| show(printer, count.min(len)));
+    if !printer.deferred {
+        printer.text(format_args!(", {len}"));
+    }
+}
+
 macro_rules! buffers {
-    ($($(#[$meta:meta])* $name:ident, $len:ident: $int:ty;)*) => {$(
+    ($($(#[$meta:meta])* $name:ident, $len:ident: $int:ty, output: $output:literal, $show:expr;)*) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name {
@@ -87,12 +96,13 @@ macro_rules! buffers {
 
         impl SyscallArg for $name {
             const REGISTERS: usize = 2;
+            const IS_OUTPUT: bool = $output;
             fn decode(words: &mut RegisterWords<'_>) -> Self {
                 $name { addr: UserAddr::decode(words), $len: <$int>::decode(words) }
             }
             fn show(&self, printer: &mut Printer<'_>, _: Phase) {
-                printer.address(self.addr);
-                printer.text(format_args!(", {}", self.$len));
+                let show: fn(&mut Printer<'_>, UserAddr, $int) = $show;
+                show(printer, self.addr, self.$len);
             }
         }
     )*};
@@ -100,19 +110,61 @@ macro_rules! buffers {
 
 buffers! {
     /// Buffers that the call fills: pointer to `struct iovec` and count.
-    OutVec, count: usize;
+    OutVec, count: usize, output: true, |printer, addr, count| {
+        printer.after(addr, |printer, filled| printer.io_vec(addr, count, filled));
+        if !printer.deferred {
+            printer.text(format_args!(", {count}"));
+        }
+    };
     /// Ranges of another process: pointer to `struct iovec` and count.
-    RemoteVec, count: usize;
+    RemoteVec, count: usize, output: false, |printer, addr, count| {
+        printer.io_vec_with(addr, count, |printer, base, _| printer.address(base));
+        printer.text(format_args!(", {count}"));
+    };
     /// Room for a path, ended by a zero byte.
-    OutPath, len: usize;
+    OutPath, len: usize, output: true, |printer, addr, len| {
+        show_filled(printer, addr, len, |printer, _| printer.path(addr));
+    };
+    /// Room for bytes that are no text.
+    OutRandom, len: usize, output: true, |printer, addr, len| {
+        show_filled(printer, addr, len, |printer, count| printer.random_bytes(addr, count));
+    };
     /// Room for `struct linux_dirent`s.
-    OutDirents, len: u32;
+    OutDirents, len: u32, output: true, show_entries;
     /// Room for `struct linux_dirent64`s.
-    OutDirents64, len: u32;
+    OutDirents64, len: u32, output: true, show_entries;
     /// A socket's address.
-    InSockaddr, len: i32;
+    InSockaddr, len: i32, output: false, |printer, addr, len| {
+        show::socket_address(printer, addr, usize::try_from(len).unwrap_or(0));
+        printer.text(format_args!(", {len}"));
+    };
     /// The value of a socket's option.
-    InSockopt, len: i32;
+    InSockopt, len: i32, output: false, |printer, addr, len| {
+        let (level, option) = (printer.register_before(2), printer.register_before(1));
+        show::socket_option(printer, level, option, addr, usize::try_from(len).unwrap_or(0));
+        printer.text(format_args!(", {len}"));
+    };
+}
+
+/// Where a directory entry's length is, in both its forms.
+const ENTRY_LENGTH: u64 = 16;
+
+/// The number of directory entries.
+fn show_entries(printer: &mut Printer<'_>, addr: UserAddr, len: u32) {
+    let room = usize::try_from(len).unwrap_or(usize::MAX);
+    show_filled(printer, addr, room, |printer, filled| {
+        let (mut at, mut count) = (0u64, 0);
+        while at < filled as u64 {
+            let length = addr.checked_add(at + ENTRY_LENGTH).and_then(|at| printer.value::<[u8; 2]>(at));
+            match length.map(u16::from_le_bytes) {
+                None | Some(0) => break,
+                Some(length) => at += u64::from(length),
+            }
+            count += 1;
+        }
+        printer.address(addr);
+        printer.text(format_args!(" /* {count} entries */"));
+    });
 }
 
 /// Room for a socket's address: where it goes, and where its length is read and written.
@@ -130,21 +182,24 @@ pub struct OutSockopt {
 }
 
 macro_rules! answers {
-    ($($name:ident)*) => {$(
+    ($($name:ident, $show:expr;)*) => {$(
         impl SyscallArg for $name {
             const REGISTERS: usize = 2;
+            const IS_OUTPUT: bool = true;
             fn decode(words: &mut RegisterWords<'_>) -> Self {
                 $name { addr: UserAddr::decode(words), len: UserAddr::decode(words) }
             }
             fn show(&self, printer: &mut Printer<'_>, _: Phase) {
-                printer.address(self.addr);
-                printer.text(format_args!(", "));
-                printer.address(self.len);
+                let show: fn(&mut Printer<'_>, UserAddr, UserAddr) = $show;
+                show(printer, self.addr, self.len);
             }
         }
     )*};
 }
-answers! { OutSockaddr OutSockopt }
+answers! {
+    OutSockaddr, show::socket_address_out;
+    OutSockopt, show::socket_option_out;
+}
 
 /// A set of CPUs that the call reads: its size in bytes, then the pointer.
 #[derive(Clone, Copy, Debug)]
@@ -160,18 +215,41 @@ pub struct OutCpuMask {
     pub addr: UserAddr,
 }
 
-macro_rules! cpu_masks {
-    ($($name:ident)*) => {$(
-        impl SyscallArg for $name {
-            const REGISTERS: usize = 2;
-            fn decode(words: &mut RegisterWords<'_>) -> Self {
-                $name { len: u32::decode(words), addr: UserAddr::decode(words) }
-            }
-            fn show(&self, printer: &mut Printer<'_>, _: Phase) {
-                printer.text(format_args!("{}, ", self.len));
-                printer.address(self.addr);
-            }
-        }
-    )*};
+impl SyscallArg for InCpuMask {
+    const REGISTERS: usize = 2;
+    fn decode(words: &mut RegisterWords<'_>) -> Self {
+        InCpuMask { len: u32::decode(words), addr: UserAddr::decode(words) }
+    }
+    fn show(&self, printer: &mut Printer<'_>, _: Phase) {
+        printer.text(format_args!("{}, ", self.len));
+        show_cpus(printer, self.addr, usize::try_from(self.len).unwrap_or(usize::MAX));
+    }
 }
-cpu_masks! { InCpuMask OutCpuMask }
+
+impl SyscallArg for OutCpuMask {
+    const REGISTERS: usize = 2;
+    const IS_OUTPUT: bool = true;
+    fn decode(words: &mut RegisterWords<'_>) -> Self {
+        OutCpuMask { len: u32::decode(words), addr: UserAddr::decode(words) }
+    }
+    fn show(&self, printer: &mut Printer<'_>, phase: Phase) {
+        if phase != Phase::Before {
+            printer.text(format_args!("{}, ", self.len));
+        }
+        printer.after(self.addr, |printer, filled| show_cpus(printer, self.addr, filled));
+    }
+}
+
+/// The numbers of the CPUs in a mask.
+fn show_cpus(printer: &mut Printer<'_>, addr: UserAddr, len: usize) {
+    const MOST: usize = 128;
+    let mut mask = vec![0; len.min(MOST)];
+    if addr.is_null() || printer.memory.read(addr, &mut mask) < mask.len() {
+        return printer.address(addr);
+    }
+    let bits = mask.iter().enumerate().flat_map(|(index, byte)| {
+        (0..8usize).filter(move |bit| byte >> bit & 1 != 0).map(move |bit| (index * 8 + bit).to_string())
+    });
+    let names: Vec<_> = bits.collect();
+    printer.text(format_args!("[{}]", names.join(" ")));
+}

@@ -41,11 +41,11 @@ pub trait SyscallArg: Sized {
     /// Registers that it takes: a buffer is pointer and length.
     const REGISTERS: usize = 1;
     fn decode(words: &mut RegisterWords<'_>) -> Self;
-    /// Prints it as strace does. Called before the call and, for arguments that
-    /// [are shown after it](SyscallArg::SHOWN_AFTER), again when the result is known.
+    /// Prints it as strace does; nothing, if it is not to be seen. Called before the call, and again when the result
+    /// is known if it then set `deferred` or `again`.
     fn show(&self, printer: &mut Printer<'_>, phase: Phase);
-    /// Whether it holds what the call gave back, and so is printed when that is known.
-    const SHOWN_AFTER: bool = false;
+    /// Whether it holds what the call gives back.
+    const IS_OUTPUT: bool = false;
 }
 
 impl<T: FromRegister> SyscallArg for T {
@@ -72,7 +72,7 @@ impl SyscallArg for Fd {
     }
     fn show(&self, printer: &mut Printer<'_>, _: Phase) {
         match *self {
-            Fd::CWD => printer.text(format_args!("AT_FDCWD")),
+            Fd::CWD => printer.out.push_str("AT_FDCWD"),
             Fd(number) => printer.text(format_args!("{number}")),
         }
     }
@@ -100,7 +100,7 @@ impl SyscallArg for Octal {
         Octal(u32::decode(words))
     }
     fn show(&self, printer: &mut Printer<'_>, _: Phase) {
-        printer.text(format_args!("{:#05o}", self.0));
+        printer.text(format_args!("0{:02o}", self.0));
     }
 }
 

@@ -63,12 +63,12 @@ syscalls! {
     53 socketpair (family: AddressFamily, kind: SocketType, protocol: i32, fds: Out<[i32; 2]>) = socket::sys_socketpair, partial "AF_UNIX only";
     54 setsockopt (fd: Fd, level: SockoptLevel, option: SockoptName, value: InSockopt) = socket::sys_setsockopt;
     55 getsockopt (fd: Fd, level: SockoptLevel, option: SockoptName, value: OutSockopt) = socket::sys_getsockopt;
-    56 clone (flags: CloneFlags, stack: UserAddr, parent_tid: UserAddr, child_tid: UserAddr, tls: UserAddr) = task::fork::sys_clone;
+    56 clone (registers: CloneRegisters) = task::fork::sys_clone;
     57 fork () = task::fork::sys_fork;
     58 vfork () = task::fork::sys_vfork;
     59 execve (path: UserCStr, arguments: StringArray, environment: Environment) = exec::syscalls::sys_execve;
     60 exit (code: i32) = task::exit::sys_exit;
-    61 wait4 (pid: Pid, status: Out<i32>, options: WaitOptions, usage: Out<Rusage>) = task::wait::sys_wait4;
+    61 wait4 (pid: Pid, status: OutStatus, options: WaitOptions, usage: Out<Rusage>) = task::wait::sys_wait4;
     62 kill (pid: Pid, signal: Signal) = signal::syscalls::sys_kill;
     63 uname (name: Out<Utsname>) = system::sys_uname;
     64 semget (key: IpcKey, count: i32, flags: IpcFlags) missing "no System V semaphores yet";

@@ -83,7 +83,7 @@ syscalls! {
     199 fremovexattr (fd: Fd, name: UserCStr) = fs::xattr::sys_fremovexattr;
     200 tkill (tid: Pid, signal: Signal) = signal::syscalls::sys_tkill;
     201 time (time: Out<i64>) = time::clock::sys_time;
-    202 futex (uaddr: UserAddr, op: FutexOp, val: u32, timeout: UserAddr, uaddr2: UserAddr, val3: u32) = futex::sys_futex, partial "no priority inheritance";
+    202 futex (uaddr: UserAddr, op: FutexOperation, val: u32, timeout: FutexTimeout, uaddr2: FutexSecond, val3: FutexThird) = futex::sys_futex, partial "no priority inheritance";
     203 sched_setaffinity (pid: Pid, mask: InCpuMask) = sched::affinity::sys_sched_setaffinity;
     204 sched_getaffinity (pid: Pid, mask: OutCpuMask) = sched::affinity::sys_sched_getaffinity;
     205 set_thread_area (desc: InOut<UserDesc>) missing "Linux on x86-64 has none";

@@ -71,7 +71,7 @@ syscalls! {
     315 sched_getattr (pid: Pid, attr: Out<SchedAttr>, size: u32, flags: u32) = sched::policy::sys_sched_getattr;
     316 renameat2 (old_dirfd: Fd, old: UserCStr, new_dirfd: Fd, new: UserCStr, flags: RenameFlags) = fs::names::sys_renameat2;
     317 seccomp (op: SeccompOp, flags: SeccompFilterFlags, args: UserAddr) missing "no filters of the guest's own yet";
-    318 getrandom (buf: OutBuf, flags: GrndFlags) = task::ids::sys_getrandom;
+    318 getrandom (buf: OutRandom, flags: GrndFlags) = task::ids::sys_getrandom;
     319 memfd_create (name: UserCStr, flags: MfdFlags) = mm::memfd::sys_memfd_create;
     320 kexec_file_load (kernel: Fd, initrd: Fd, command_line_len: u64, command_line: UserCStr, flags: KexecFileFlags) missing "no other kernels";
     321 bpf (cmd: BpfCmd, attr: UserAddr, size: u32) missing "no BPF";
@@ -87,7 +87,7 @@ syscalls! {
     331 pkey_free (key: i32) = mm::syscalls::sys_pkey_free;
     332 statx (dirfd: Fd, path: UserCStr, flags: AtFlags, mask: StatxMask, stat: Out<Statx>) = fs::stat::sys_statx;
     333 io_pgetevents (context: Hex, min: i64, max: i64, events: UserAddr, timeout: In<Timespec>, mask: In<SigsetArg>) missing "no asynchronous I/O yet";
-    334 rseq (area: UserAddr, len: u32, flags: u32, signature: Hex) missing "refused: exec in place would leave the host a registration";
+    334 rseq (area: UserAddr, len: Hex, flags: u32, signature: Hex) missing "refused: exec in place would leave the host a registration";
     335 uretprobe () missing "for the kernel's own trampolines";
     336 uprobe () missing "for the kernel's own trampolines";
     424 pidfd_send_signal (pidfd: Fd, signal: Signal, info: In<Siginfo>, flags: u32) = task::pidfd::sys_pidfd_send_signal;
@@ -101,7 +101,7 @@ syscalls! {
     432 fsmount (fd: Fd, flags: FsmountFlags, attributes: MountAttrFlags) missing "the new mount calls are to come";
     433 fspick (dirfd: Fd, path: UserCStr, flags: FspickFlags) missing "the new mount calls are to come";
     434 pidfd_open (pid: Pid, flags: PidfdFlags) = task::pidfd::sys_pidfd_open;
-    435 clone3 (args: UserAddr, size: usize) = task::fork::sys_clone3;
+    435 clone3 (args: CloneStruct) = task::fork::sys_clone3;
     436 close_range (first: u32, last: u32, flags: CloseRangeFlags) = fs::open::sys_close_range;
     437 openat2 (dirfd: Fd, path: UserCStr, how: In<OpenHow>, size: usize) = fs::open::sys_openat2;
     438 pidfd_getfd (pidfd: Fd, number: Fd, flags: u32) = task::pidfd::sys_pidfd_getfd;
