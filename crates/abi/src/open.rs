@@ -87,7 +87,12 @@ impl core::fmt::Display for AccessFlags {
             // Whether it is there at all.
             return f.write_str("F_OK");
         }
-        write_flags(f, u64::from(self.0), Self::NAMES.iter().map(|&(bits, name)| (u64::from(bits), name)), false)
+        write_flags(
+            f,
+            u64::from(self.0),
+            Self::NAMES.iter().map(|&(bits, name)| (u64::from(bits), name)),
+            false,
+        )
     }
 }
 

@@ -110,8 +110,7 @@ fn max_tasks() -> usize {
 
 fn open_trace(options: &RunOptions) -> anyhow::Result<Option<Trace>> {
     let Some(names) = &options.trace else { return Ok(None) };
-    let names: Vec<String> =
-        names.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect();
+    let names: Vec<String> = names.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect();
     let out: Box<dyn Write + Send> = match &options.trace_file {
         Some(path) => {
             let file = std::fs::File::create(path)

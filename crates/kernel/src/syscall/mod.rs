@@ -6,8 +6,8 @@
 //! order: resolve objects, check flags, act, copy out.
 
 mod arg;
-pub(crate) mod row;
 pub mod filter;
+pub(crate) mod row;
 pub mod show;
 pub mod table;
 pub mod trace;

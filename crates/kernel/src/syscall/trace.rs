@@ -208,7 +208,9 @@ impl CurrentTask {
         }
         let result = call(self);
         let phase = Phase::After(match &result {
-            Ok(Outcome::Value(value) | Outcome::Address(value)) => Ok(usize::try_from(*value).unwrap_or(usize::MAX)),
+            Ok(Outcome::Value(value) | Outcome::Address(value)) => {
+                Ok(usize::try_from(*value).unwrap_or(usize::MAX))
+            }
             Ok(Outcome::Resumed | Outcome::Exited) => Ok(0),
             Err(error) => Err(error.errno().unwrap_or(Errno::EINTR)),
         });

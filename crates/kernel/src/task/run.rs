@@ -80,12 +80,14 @@ impl CurrentTask {
 
     fn continue_restart_block(&mut self, entry: SyscallEntry) {
         let block = std::mem::take(&mut self.restart_block);
-        let result = self.guarded(entry, |task| task.trace_restart(entry.number, |task| match block {
-            RestartBlock::None => Err(Errno::EINTR.into()),
-            RestartBlock::Sleep(sleep) => crate::time::restart_sleep(task, sleep),
-            RestartBlock::Futex(futex) => crate::futex::restart_wait(task, futex),
-            RestartBlock::Poll(poll) => crate::fs::poll::restart_poll(task, poll),
-        }));
+        let result = self.guarded(entry, |task| {
+            task.trace_restart(entry.number, |task| match block {
+                RestartBlock::None => Err(Errno::EINTR.into()),
+                RestartBlock::Sleep(sleep) => crate::time::restart_sleep(task, sleep),
+                RestartBlock::Futex(futex) => crate::futex::restart_wait(task, futex),
+                RestartBlock::Poll(poll) => crate::fs::poll::restart_poll(task, poll),
+            })
+        });
         self.finish_call(entry, result);
     }
 

@@ -53,9 +53,9 @@ pub(crate) fn poll_fds(printer: &mut Printer<'_>, addr: UserAddr, count: u32) {
 
 /// The descriptors of a set of `select`; behind the result those that are ready.
 pub(crate) fn fd_set(printer: &mut Printer<'_>, addr: UserAddr) {
-    let count = i32::from_ne_bytes(u32::try_from(printer.words.first().copied().unwrap_or(0) & 0xffff_ffff)
-        .unwrap_or(0)
-        .to_ne_bytes());
+    let count = i32::from_ne_bytes(
+        u32::try_from(printer.words.first().copied().unwrap_or(0) & 0xffff_ffff).unwrap_or(0).to_ne_bytes(),
+    );
     let bytes = usize::try_from(count).unwrap_or(0).min(1 << 20).div_ceil(64) * 8;
     let mut set = vec![0; bytes];
     if addr.is_null() || printer.memory.read(addr, &mut set) < bytes {

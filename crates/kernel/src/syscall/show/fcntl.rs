@@ -18,7 +18,9 @@ pub(crate) fn argument(printer: &mut Printer<'_>, argument: u64) {
             flags_result(printer, |bits| Some(SealFlags::from_bits_retain(bits).to_string()));
         }
         FcntlCmd::GETOWN | FcntlCmd::GETSIG | FcntlCmd::GETLEASE | FcntlCmd::GETPIPE_SZ => {}
-        FcntlCmd::GETLK | FcntlCmd::OFD_GETLK => printer.after(addr, |printer, _| printer.structure::<Flock>(addr)),
+        FcntlCmd::GETLK | FcntlCmd::OFD_GETLK => {
+            printer.after(addr, |printer, _| printer.structure::<Flock>(addr))
+        }
         FcntlCmd::SETLK | FcntlCmd::SETLKW | FcntlCmd::OFD_SETLK | FcntlCmd::OFD_SETLKW => {
             printer.structure::<Flock>(addr);
         }

@@ -36,11 +36,16 @@ fn kind(request: Ioctl) -> Kind {
         | Ioctl::TIOCGETD
         | Ioctl::TIOCGPTLCK
         | Ioctl::FIGETBSZ => Kind::Out(|printer, at| printer.structure::<i32>(at)),
-        Ioctl::TIOCSPGRP | Ioctl::TIOCSPTLCK | Ioctl::TIOCPKT | Ioctl::FIONBIO | Ioctl::FIOASYNC | Ioctl::TIOCSETD => {
-            Kind::In(|printer, at| printer.structure::<i32>(at))
-        }
+        Ioctl::TIOCSPGRP
+        | Ioctl::TIOCSPTLCK
+        | Ioctl::TIOCPKT
+        | Ioctl::FIONBIO
+        | Ioctl::FIOASYNC
+        | Ioctl::TIOCSETD => Kind::In(|printer, at| printer.structure::<i32>(at)),
         Ioctl::TIOCSTI => Kind::In(|printer, at| printer.bytes(at, 1)),
-        Ioctl::TIOCEXCL | Ioctl::TIOCNXCL | Ioctl::TIOCNOTTY | Ioctl::FIOCLEX | Ioctl::FIONCLEX => Kind::Nothing,
+        Ioctl::TIOCEXCL | Ioctl::TIOCNXCL | Ioctl::TIOCNOTTY | Ioctl::FIOCLEX | Ioctl::FIONCLEX => {
+            Kind::Nothing
+        }
         Ioctl::TIOCSCTTY | Ioctl::TCSBRK | Ioctl::TIOCGPTPEER | Ioctl::FICLONE => Kind::Number,
         _ => Kind::Unknown,
     }
@@ -64,4 +69,3 @@ pub(crate) fn argument(printer: &mut Printer<'_>, argument: u64) {
         (_, Kind::Unknown) => printer.text(format_args!("{argument:#x}")),
     }
 }
-

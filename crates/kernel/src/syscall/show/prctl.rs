@@ -21,13 +21,13 @@ pub(crate) fn argument(printer: &mut Printer<'_>, value: u64) {
             _,
         ) => {}
         (PrctlOp::SET_PDEATHSIG, 1) => printer.text(format_args!("{}", Signal(number.cast_signed()))),
-        (PrctlOp::GET_PDEATHSIG, 1) => printer.after(addr, |printer, _| {
-            match printer.value::<i32>(addr).map(Signal) {
+        (PrctlOp::GET_PDEATHSIG, 1) => {
+            printer.after(addr, |printer, _| match printer.value::<i32>(addr).map(Signal) {
                 Some(signal) if signal.0 != 0 => printer.text(format_args!("[{signal}]")),
                 Some(_) => printer.out.push_str("[0]"),
                 None => printer.address(addr),
-            }
-        }),
+            })
+        }
         (PrctlOp::SET_DUMPABLE, 1) => match number {
             0 => printer.out.push_str("SUID_DUMP_DISABLE"),
             1 => printer.out.push_str("SUID_DUMP_USER"),
@@ -35,7 +35,9 @@ pub(crate) fn argument(printer: &mut Printer<'_>, value: u64) {
         },
         (PrctlOp::SET_NAME, 1) => printer.c_string(addr),
         (PrctlOp::GET_NAME, 1) => printer.after(addr, |printer, _| printer.c_string(addr)),
-        (PrctlOp::CAPBSET_READ | PrctlOp::CAPBSET_DROP, 1) => printer.text(format_args!("{}", Capability(number))),
+        (PrctlOp::CAPBSET_READ | PrctlOp::CAPBSET_DROP, 1) => {
+            printer.text(format_args!("{}", Capability(number)))
+        }
         (PrctlOp::SET_SECUREBITS, 1) => {
             printer.text(format_args!("{}", SecureBits::from_bits_retain(number)));
         }
@@ -98,7 +100,10 @@ pub(crate) fn arch_argument(printer: &mut Printer<'_>, value: u64) {
     let code = ArchPrctlOp(low(printer.register_before(1)));
     let addr = UserAddr(value);
     match code {
-        ArchPrctlOp::GET_FS | ArchPrctlOp::GET_GS | ArchPrctlOp::GET_XCOMP_SUPP | ArchPrctlOp::GET_XCOMP_PERM => {
+        ArchPrctlOp::GET_FS
+        | ArchPrctlOp::GET_GS
+        | ArchPrctlOp::GET_XCOMP_SUPP
+        | ArchPrctlOp::GET_XCOMP_PERM => {
             printer.after(addr, |printer, _| match printer.value::<u64>(addr) {
                 Some(base) => printer.text(format_args!("[{base:#x}]")),
                 None => printer.address(addr),

@@ -1,7 +1,8 @@
 //! Limits, scheduling, capabilities, the system.
 
 use abi::{
-    CapUserData, CapUserHeader, CapVersion, Rlimit, SchedAttr, SchedParam, Signal, Sysinfo, UserDesc, Utsname, WaitStatus,
+    CapUserData, CapUserHeader, CapVersion, Rlimit, SchedAttr, SchedParam, Signal, Sysinfo, UserDesc,
+    Utsname, WaitStatus,
 };
 
 use super::{Printer, Show, shown};

@@ -1,7 +1,7 @@
 //! Signals, their actions and what they carry.
 
 use abi::{
-    ChldCode, SiLayout, SigSet, Sigaction, Sigaltstack, Sigevent, Siginfo, SigevNotify, Signal, SigsetArg,
+    ChldCode, SiLayout, SigSet, Sigaction, Sigaltstack, SigevNotify, Sigevent, Siginfo, Signal, SigsetArg,
     UserAddr, si_code_name, syscall_name,
 };
 

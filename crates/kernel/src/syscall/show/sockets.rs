@@ -1,8 +1,8 @@
 //! Socket addresses, messages and options.
 
 use abi::{
-    AddressFamily, Cmsghdr, FromRegister, IpOption, Ipv6Option, Linger, Msghdr, ScmType, SockaddrIn, SockaddrIn6, SockaddrNl,
-    SocketOption, SockoptLevel, TcpOption, Timeval, Ucred, UserAddr,
+    AddressFamily, Cmsghdr, FromRegister, IpOption, Ipv6Option, Linger, Msghdr, ScmType, SockaddrIn,
+    SockaddrIn6, SockaddrNl, SocketOption, SockoptLevel, TcpOption, Timeval, Ucred, UserAddr,
 };
 
 use super::{Phase, Printer, Show, Updated, shown};
@@ -30,9 +30,8 @@ pub(crate) fn address(printer: &mut Printer<'_>, addr: UserAddr, len: usize) {
         AddressFamily::INET if len >= size_of::<SockaddrIn>() => {
             if let Some(SockaddrIn { port, addr: [a, b, c, d], .. }) = printer.value(addr) {
                 let port = u16::from_be_bytes(port);
-                printer.text(format_args!(
-                    ", sin_port=htons({port}), sin_addr=inet_addr(\"{a}.{b}.{c}.{d}\")"
-                ));
+                printer
+                    .text(format_args!(", sin_port=htons({port}), sin_addr=inet_addr(\"{a}.{b}.{c}.{d}\")"));
             }
         }
         AddressFamily::INET6 if len >= size_of::<SockaddrIn6>() => {

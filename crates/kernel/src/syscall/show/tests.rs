@@ -110,10 +110,7 @@ fn structures_show_field_by_field() {
 #[test]
 fn signals_show_by_name() {
     let set = abi::SigSet(1 << 9 | 1 << 36);
-    assert_eq!(
-        call("rt_sigprocmask", &[0, START, 0, 8], set.as_bytes()),
-        "SIG_BLOCK, [USR1 RT_5], NULL, 8"
-    );
+    assert_eq!(call("rt_sigprocmask", &[0, START, 0, 8], set.as_bytes()), "SIG_BLOCK, [USR1 RT_5], NULL, 8");
     let action = abi::Sigaction {
         handler: 0x4000,
         flags: abi::SaFlags::RESTORER | abi::SaFlags::RESTART,
@@ -154,8 +151,10 @@ fn second_level_arguments_follow_their_command() {
         shown("fcntl", [3, 3, 0, 0, 0, 0], b"", Ok(0o100002)),
         "3, F_GETFL ; 0x8002 (flags O_RDWR|O_LARGEFILE)"
     );
-    assert_eq!(call("ioctl", &[0, 0x5413, START], &[24, 0, 80, 0, 0, 0, 0, 0]),
-        "0, TIOCGWINSZ, {ws_row=24, ws_col=80, ws_xpixel=0, ws_ypixel=0}");
+    assert_eq!(
+        call("ioctl", &[0, 0x5413, START], &[24, 0, 80, 0, 0, 0, 0, 0]),
+        "0, TIOCGWINSZ, {ws_row=24, ws_col=80, ws_xpixel=0, ws_ypixel=0}"
+    );
     assert_eq!(shown("ioctl", [0, 0x5401, START, 0, 0, 0], b"", Err(Errno::ENOTTY)), "0, TCGETS, 0x1000");
     assert_eq!(call("prctl", &[15, START, 0, 0, 0], b"name\0"), r#"PR_SET_NAME, "name""#);
     assert_eq!(call("prctl", &[38, 1, 0, 0, 0], b""), "PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0");
@@ -219,7 +218,12 @@ fn every_row_prints_whatever_is_in_its_registers() {
         for word in [0, 1, START, START + 8190, u64::MAX, 1 << 63, 0x7fff_ffff_f000] {
             let words = [word; 6];
             for index in 0..row.arguments.len() {
-                for phase in [Phase::Before, Phase::After(Ok(usize::MAX)), Phase::After(Ok(7)), Phase::After(Err(Errno::EIO))] {
+                for phase in [
+                    Phase::Before,
+                    Phase::After(Ok(usize::MAX)),
+                    Phase::After(Ok(7)),
+                    Phase::After(Err(Errno::EIO)),
+                ] {
                     let mut text = String::new();
                     let mut printer = Printer::new(&mut text, &memory, 32, words, phase);
                     (row.show)(index, &words, &mut printer, phase);
