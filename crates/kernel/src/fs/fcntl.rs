@@ -7,6 +7,7 @@ use sync::SysResult;
 use vfs::FileDescription;
 use vfs::locks::{self, LockKind, LockOwner, LockWait};
 
+use crate::fs::host_file::HostFile;
 use crate::fs::pipe::PipeEnd;
 use crate::resource::NOFILE;
 use crate::syscall::{FcntlArg, Fd, Outcome, SyscallReturn};
@@ -73,12 +74,15 @@ pub fn sys_fcntl(task: &mut CurrentTask, fd: Fd, cmd: FcntlCmd, argument: FcntlA
         }
         FcntlCmd::SETLEASE => Err(Errno::EAGAIN.into()),
         FcntlCmd::GETLEASE => Ok(i32::from(abi::LockType::UNLCK.0).outcome()),
-        FcntlCmd::SETPIPE_SZ | FcntlCmd::GETPIPE_SZ if file.downcast::<PipeEnd>().is_none() => {
-            Err(Errno::EBADF.into())
-        }
+        FcntlCmd::SETPIPE_SZ | FcntlCmd::GETPIPE_SZ if !is_pipe(&file) => Err(Errno::EBADF.into()),
         // What only some files have: pipes their size, memory files their seals.
         _ => file.ops.fcntl(&file, task, cmd, argument).map(SyscallReturn::outcome),
     }
+}
+
+/// One of ours, or the host's.
+fn is_pipe(file: &FileDescription) -> bool {
+    file.downcast::<PipeEnd>().is_some() || file.downcast::<HostFile>().is_some_and(HostFile::is_pipe)
 }
 
 fn set_flags(task: &CurrentTask, file: &Arc<FileDescription>, argument: u64) -> SysResult<()> {

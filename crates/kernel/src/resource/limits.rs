@@ -74,6 +74,9 @@ fn change(task: &CurrentTask, target: &Task, resource: Resource, new: Option<Rli
         limits.set(which, (new.cur, new.max));
         let limits_now = *limits;
         drop(limits);
+        if which == CPU {
+            target.group.watch_cpu_limit(task.kernel());
+        }
         if matches!(which, super::STACK | super::AS)
             && let Some(mm) = target.shared.lock().mm.clone()
         {

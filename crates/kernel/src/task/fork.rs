@@ -233,6 +233,7 @@ fn make_task(
     let group = if shares(CloneFlags::THREAD) { task.group().clone() } else { task.group().fork(tid) };
     if !shares(CloneFlags::THREAD) {
         group.live_in(task.kernel(), &mm.space);
+        group.watch_cpu_limit(task.kernel());
     }
     let child = Task::new(task.kernel().clone(), tid, group, shared, task.task.blocked());
     child.inherit(&task.task);

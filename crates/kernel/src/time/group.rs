@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use abi::{SiCode, Siginfo, Signal};
 use sync::{Mutex, order};
 
+use super::cpu_limit::CpuLimit;
 use super::timer::Timer;
 use crate::task::ThreadGroup;
 
@@ -15,6 +16,7 @@ pub struct GroupTimers {
     pub(super) real: OnceLock<Arc<Timer>>,
     pub(super) virtual_time: OnceLock<Arc<Timer>>,
     pub(super) profiling: OnceLock<Arc<Timer>>,
+    pub(super) cpu_limit: OnceLock<Arc<CpuLimit>>,
     pub(super) posix: Mutex<order::GroupTimers, PosixTimers>,
 }
 

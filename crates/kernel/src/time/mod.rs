@@ -8,6 +8,7 @@
 
 pub mod clock;
 mod cpu;
+mod cpu_limit;
 pub mod group;
 pub mod itimer;
 pub mod posix;

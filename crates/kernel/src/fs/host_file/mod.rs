@@ -10,7 +10,7 @@ use std::any::Any;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use abi::{Errno, FileMode, FileType, Ioctl, MAX_RW_COUNT, OpenFlags, Timespec, UserAddr};
+use abi::{Errno, FcntlCmd, FileMode, FileType, Ioctl, MAX_RW_COUNT, OpenFlags, Timespec, UserAddr};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use smallvec::{SmallVec, smallvec};
 use sync::{SysResult, WaitQueue};
@@ -37,6 +37,11 @@ impl HostFile {
     /// The same open file of the host's for another description of ours (`/proc/self/fd/0` was opened).
     pub fn share(&self) -> HostFile {
         HostFile { fd: self.fd.clone(), stream: self.stream.clone() }
+    }
+
+    /// A pipe of the host's, which has a size.
+    pub fn is_pipe(&self) -> bool {
+        rustix::fs::fstat(&self.fd).is_ok_and(|stat| stat.st_mode & 0o170_000 == 0o010_000)
     }
 
     fn is_regular(&self) -> bool {
@@ -100,12 +105,27 @@ impl HostFile {
             };
             let put = to.put(chunk.get(..got).unwrap_or_default());
             done += put;
+            if put < got && at.is_none() {
+                self.put_back(chunk.get(put..got).unwrap_or_default());
+            }
             if put < got && done == 0 {
                 return Err(Errno::EFAULT.into());
             }
             // A stream gives what it has; a file goes on until its end.
             if self.stream.is_some() || put < got || got < want || to.room() == 0 || done >= MAX_RW_COUNT {
                 return Ok(done);
+            }
+        }
+    }
+
+    /// What the guest's memory did not take is there for the next read (INVARIANTS 2.4).
+    fn put_back(&self, bytes: &[u8]) {
+        match &self.stream {
+            Some(stream) => stream.put_back(bytes),
+            None => {
+                let back = i64::try_from(bytes.len()).unwrap_or(0);
+                // A device that cannot seek has nothing to go back to.
+                let _ = rustix::fs::seek(&self.fd, SeekFrom::Current(-back));
             }
         }
     }
@@ -300,6 +320,15 @@ impl FileOps for HostFile {
         let waiting = i32::try_from(waiting).unwrap_or(i32::MAX);
         caller.write_user(UserAddr(argument), &waiting.to_ne_bytes())?;
         Ok(0)
+    }
+
+    /// The size of a pipe can be asked for. It is not changed: the pipe is not the guest's alone.
+    fn fcntl(&self, _: &FileDescription, _: &dyn Caller, command: FcntlCmd, _: u64) -> SysResult<usize> {
+        match command {
+            FcntlCmd::GETPIPE_SZ => Ok(rustix::pipe::fcntl_getpipe_size(&self.fd).map_err(errno)?),
+            FcntlCmd::SETPIPE_SZ => Err(Errno::EPERM.into()),
+            _ => Err(Errno::EINVAL.into()),
+        }
     }
 
     fn poll(&self, _: &FileDescription) -> Ready {

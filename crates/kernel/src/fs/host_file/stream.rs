@@ -3,8 +3,8 @@
 //! A thread of its own watches each one, edge-triggered: it sleeps until the host says that something changed, and
 //! wakes the queue. Who waits looks for itself, after it stands in the queue.
 
-use std::io::IoSlice;
-use std::io::IoSliceMut;
+use std::collections::VecDeque;
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use abi::Errno;
 use rustix::event::epoll;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::ReadWriteFlags;
-use sync::{SysError, SysResult, WaitQueue};
+use sync::{Mutex, SysError, SysResult, WaitQueue, order};
 use vfs::{Caller, FileDescription, Ready};
 
 use super::{errno, retry};
@@ -28,6 +28,8 @@ const OWN_OFFSET: u64 = u64::MAX;
 pub(super) struct Stream {
     fd: Arc<OwnedFd>,
     shared: Arc<Shared>,
+    /// Read from the host, but not taken by the guest.
+    unread: Mutex<order::Buffer, VecDeque<u8>>,
 }
 
 /// What the watching thread has of it.
@@ -61,7 +63,7 @@ impl Stream {
         let watching = shared.clone();
         let thread = std::thread::Builder::new().name("host stream".into()).stack_size(64 << 10);
         thread.spawn(move || watching.watch()).ok()?;
-        Some(Stream { fd: fd.clone(), shared })
+        Some(Stream { fd: fd.clone(), shared, unread: Mutex::default() })
     }
 
     pub(super) fn queue(&self) -> &WaitQueue {
@@ -77,13 +79,29 @@ impl Stream {
         }
         let bits = Ready::from_bits_retain(u32::from(fds[0].revents().bits()));
         let mut ready = bits;
-        if bits.contains(Ready::IN) {
+        if bits.contains(Ready::IN) || !self.unread.lock().is_empty() {
             ready |= Ready::READABLE;
         }
         if bits.contains(Ready::OUT) {
             ready |= Ready::WRITABLE;
         }
         ready
+    }
+
+    /// Keeps bytes for the next read.
+    pub(super) fn put_back(&self, bytes: &[u8]) {
+        let mut unread = self.unread.lock();
+        bytes.iter().rev().for_each(|byte| unread.push_front(*byte));
+        drop(unread);
+        self.shared.queue.wake(Ready::READABLE.bits());
+    }
+
+    /// Takes what was put back.
+    fn take_unread(&self, into: &mut [u8]) -> usize {
+        let mut unread = self.unread.lock();
+        let count = unread.len().min(into.len());
+        into.iter_mut().zip(unread.drain(..count)).for_each(|(place, byte)| *place = byte);
+        count
     }
 
     /// Reads what there is; waits for the first byte.
@@ -93,6 +111,10 @@ impl Stream {
         caller: &dyn Caller,
         into: &mut [u8],
     ) -> SysResult<usize> {
+        let unread = self.take_unread(into);
+        if unread > 0 {
+            return Ok(unread);
+        }
         self.when_ready(file, caller, Ready::IN, || {
             let mut slices = [IoSliceMut::new(&mut *into)];
             match rustix::io::preadv2(&self.fd, &mut slices, OWN_OFFSET, ReadWriteFlags::NOWAIT) {
