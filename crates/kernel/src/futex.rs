@@ -39,6 +39,19 @@ pub fn sys_futex(
         return Err(Errno::ENOSYS.into());
     }
     let in_range = |addr: UserAddr| addr.in_guest_range(4);
+    let waits_or_wakes = matches!(
+        cmd,
+        FutexCmd::WAIT
+            | FutexCmd::WAIT_BITSET
+            | FutexCmd::WAKE
+            | FutexCmd::WAKE_BITSET
+            | FutexCmd::REQUEUE
+            | FutexCmd::CMP_REQUEUE
+            | FutexCmd::WAKE_OP
+    );
+    if waits_or_wakes && !uaddr.0.is_multiple_of(4) {
+        return Err(Errno::EINVAL.into());
+    }
     match cmd {
         FutexCmd::WAIT | FutexCmd::WAIT_BITSET => {
             let deadline = read_timeout(task, cmd, timeout)?;

@@ -72,6 +72,8 @@ pub fn sys_fcntl(task: &mut CurrentTask, fd: Fd, cmd: FcntlCmd, argument: FcntlA
             let other = task.files.table.get_any(number)?;
             Ok(u32::from(Arc::ptr_eq(&file, &other)).outcome())
         }
+        // Leases are refused as where others have the file open.
+        FcntlCmd::SETLEASE if argument > 2 => Err(Errno::EINVAL.into()),
         FcntlCmd::SETLEASE => Err(Errno::EAGAIN.into()),
         FcntlCmd::GETLEASE => Ok(i32::from(abi::LockType::UNLCK.0).outcome()),
         FcntlCmd::SETPIPE_SZ | FcntlCmd::GETPIPE_SZ if !is_pipe(&file) => Err(Errno::EBADF.into()),

@@ -148,7 +148,8 @@ fn set_time(time: Timespec) -> SysResult<Option<SetTime>> {
     match time.nsec {
         Timespec::UTIME_NOW => Ok(Some(SetTime::Now)),
         Timespec::UTIME_OMIT => Ok(None),
-        _ if time.is_valid() => Ok(Some(SetTime::At(time))),
+        // Times before 1970 are times.
+        0..1_000_000_000 => Ok(Some(SetTime::At(time))),
         _ => Err(Errno::EINVAL.into()),
     }
 }
@@ -238,5 +239,8 @@ pub fn sys_truncate(task: &mut CurrentTask, path: UserCStr, size: i64) -> SysRes
 }
 
 pub fn sys_ftruncate(task: &mut CurrentTask, fd: Fd, size: i64) -> SysResult<()> {
+    if size < 0 {
+        return Err(Errno::EINVAL.into());
+    }
     ops::ftruncate(&*task.files.get(fd)?, size, task)
 }

@@ -37,10 +37,12 @@ pub(crate) fn one(addr: UserAddr, len: usize) -> SysResult<Ranges> {
 
 /// The buffers of a vector, cut to what one call transfers (Linux: `import_iovec`).
 pub fn read_io_vec(task: &CurrentTask, vec: IoVec) -> SysResult<SmallVec<[GuestRange; 8]>> {
-    if vec.count > MAX_IOVECS {
+    // The count is an `unsigned int` there.
+    let count = vec.count & 0xffff_ffff;
+    if count > MAX_IOVECS {
         return Err(Errno::EINVAL.into());
     }
-    let mut raw = vec![0; vec.count * 16];
+    let mut raw = vec![0; count * 16];
     task.mm.read_bytes(vec.addr, &mut raw)?;
     let mut ranges = SmallVec::new();
     let mut total = 0usize;
@@ -149,6 +151,12 @@ pub fn sys_preadv2(
     flags: RwfFlags,
 ) -> SysResult<usize> {
     let at = offset2(at, flags)?;
+    let file = task.files.get(fd)?;
+    if flags.contains(RwfFlags::NOWAIT)
+        && !file.ops.poll(&file).intersects(vfs::Ready::READABLE | vfs::Ready::HUP)
+    {
+        return Err(Errno::EAGAIN.into());
+    }
     do_read(task, fd, read_io_vec(task, IoVec { addr: vec.addr, count: vec.count }), at)
 }
 

@@ -166,7 +166,7 @@ fn is_dropped(group: &ThreadGroup, receiver: &Arc<Task>, signal: Signal, info: &
     {
         return true;
     }
-    if receiver.blocked().contains(signal) {
+    if receiver.kept().contains(signal) {
         return false;
     }
     handlers.ignores(signal)
@@ -198,7 +198,7 @@ fn is_fatal_at_once(task: &Arc<Task>, signal: Signal) -> bool {
     let handlers = task.shared.lock().handlers.clone();
     handlers.get(signal).handler == abi::Sigaction::DFL
         && signal.default_action() == DefaultAction::Terminate
-        && !task.blocked().contains(signal)
+        && !task.kept().contains(signal)
 }
 
 impl TasksInner {

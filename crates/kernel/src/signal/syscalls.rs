@@ -136,10 +136,12 @@ pub fn sys_rt_sigtimedwait(
     let before = task.task.blocked();
     let mut taken = task.next_signal(wanted);
     if taken.is_none() && deadline.is_none_or(|at| at > Instant::now()) {
+        task.task.set_waited_for(before.intersection(wanted));
         task.task.set_blocked(before.difference(wanted));
         let group = task.group().clone();
         let end = task.wait(&[&group.events], deadline, |task| task.next_signal(wanted));
         task.task.set_blocked(before);
+        task.task.set_waited_for(SigSet::EMPTY);
         match end {
             Ok(info) => taken = Some(info),
             Err(WaitEnd::TimedOut) => {}

@@ -50,6 +50,9 @@ pub struct Task {
     pub shared: Mutex<order::TaskShared, TaskShared>,
     /// The signals that it blocks. Written by its own thread only; read when a receiver is chosen.
     blocked: AtomicU64,
+    /// The signals that it blocks while `sigtimedwait` waits for them: they end and ignore nothing meanwhile (Linux:
+    /// `real_blocked`).
+    waited_for: AtomicU64,
     /// Signals sent to this thread alone. Locked below the group's signal lock.
     pub pending: Mutex<order::TaskSignals, PendingSignals>,
     parker: OnceLock<Arc<Parker>>,
@@ -103,6 +106,7 @@ impl Task {
             group,
             shared: Mutex::new(shared),
             blocked: AtomicU64::new(blocked.0),
+            waited_for: AtomicU64::new(0),
             pending: Mutex::default(),
             parker: OnceLock::new(),
             interrupter: Mutex::new(None),
@@ -140,6 +144,16 @@ impl Task {
     /// The signals that it blocks.
     pub fn blocked(&self) -> SigSet {
         SigSet(self.blocked.load(Ordering::SeqCst))
+    }
+
+    /// The signals that are kept for it whatever their action: blocked, or waited for.
+    pub(crate) fn kept(&self) -> SigSet {
+        self.blocked().union(SigSet(self.waited_for.load(Ordering::SeqCst)))
+    }
+
+    /// Says which blocked signals `sigtimedwait` waits for.
+    pub(crate) fn set_waited_for(&self, set: SigSet) {
+        self.waited_for.store(set.0, Ordering::SeqCst);
     }
 
     /// Replaces them. Only its own thread does so; `SIGKILL` and `SIGSTOP` are never blocked.

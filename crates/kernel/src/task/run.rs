@@ -40,18 +40,42 @@ const SYSCALL_INSTRUCTION: u64 = 2;
 
 /// Runs a task until it has ended and is gone.
 pub(crate) fn run(mut task: CurrentTask) {
-    while task.prepare_for_guest() {
-        match task.enter_guest() {
-            Trap::Syscall(entry) => task.system_call(entry),
-            Trap::Exception(exception) => task.exception(&exception),
-            Trap::Interrupted => {}
-            Trap::Died(status) => task.died(status),
+    loop {
+        // Outside of system calls too (signals, faults) a panic is one process's end.
+        match std::panic::catch_unwind(AssertUnwindSafe(|| task.step())) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(_) => {
+                task.oops("between system calls");
+                break;
+            }
         }
     }
     exit::end_task(task);
 }
 
 impl CurrentTask {
+    /// Runs the guest once and sees to why it stopped. `false`: the task ends.
+    fn step(&mut self) -> bool {
+        if !self.prepare_for_guest() {
+            return false;
+        }
+        match self.enter_guest() {
+            Trap::Syscall(entry) => self.system_call(entry),
+            Trap::Exception(exception) => self.exception(&exception),
+            Trap::Interrupted => {}
+            Trap::Died(status) => self.died(status),
+        }
+        true
+    }
+
+    /// The kernel failed on behalf of this task: its process ends, with a report.
+    fn oops(&mut self, call: &str) {
+        tracing::error!(pid = self.pid(), call, "oops: the kernel failed; the process ends");
+        self.counters.count_oops();
+        self.exit_group(GroupExit::Signal { signal: Signal::KILL, core: false });
+    }
+
     /// Sees to signals and interrupted calls. `false`: the task ends.
     fn prepare_for_guest(&mut self) -> bool {
         loop {
@@ -135,10 +159,7 @@ impl CurrentTask {
     ) -> SysResult<Outcome> {
         let caught = std::panic::catch_unwind(AssertUnwindSafe(|| call(&mut *self)));
         caught.unwrap_or_else(|_| {
-            let name = table::row(entry.number).map_or("?", |row| row.name);
-            tracing::error!(pid = self.pid(), call = name, args = ?entry.args, "oops: the kernel failed in a system call");
-            self.counters.count_oops();
-            self.exit_group(GroupExit::Signal { signal: Signal::KILL, core: false });
+            self.oops(table::row(entry.number).map_or("?", |row| row.name));
             Ok(Outcome::Exited)
         })
     }

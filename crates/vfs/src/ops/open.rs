@@ -65,7 +65,10 @@ impl OpenRequest {
             return Err(Errno::EINVAL.into());
         }
         let mode = u32::try_from(how.mode).unwrap_or(0);
-        let request = OpenRequest::checked(flags | OpenFlags::LARGEFILE, mode, how.resolve)?;
+        let mut request = OpenRequest::checked(flags, mode, how.resolve)?;
+        if !flags.contains(OpenFlags::PATH) {
+            request.flags |= OpenFlags::LARGEFILE;
+        }
         // Linux serves RESOLVE_CACHED from its cache or not at all, and callers must be ready for a no.
         if how.resolve.contains(ResolveFlags::CACHED) { Err(Errno::EAGAIN.into()) } else { Ok(request) }
     }
