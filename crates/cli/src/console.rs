@@ -48,14 +48,14 @@ pub(crate) fn restore(host: &OwnedFd, saved: &Termios) {
 }
 
 impl Console {
-    /// Takes the terminal over, if one of the standard streams is one.
-    pub(crate) fn open(kernel: &Arc<Kernel>) -> anyhow::Result<Option<Console>> {
+    /// Takes the terminal over, if one of the standard streams is one; it belongs to `uid` inside.
+    pub(crate) fn open(kernel: &Arc<Kernel>, uid: u32) -> anyhow::Result<Option<Console>> {
         let (streams, host) = terminal_streams();
         let Some(host) = host else { return Ok(None) };
         let saved = rustix::termios::tcgetattr(&host).context("reading the terminal's settings")?;
         let terminal = kernel
             .ptys
-            .create(kernel, 0, kernel::tty::TTY_GROUP)
+            .create(kernel, uid, kernel::tty::TTY_GROUP)
             .map_err(|error| anyhow::anyhow!("making the console: {error}"))?;
         terminal.unlock();
         let mut console = Console { host: Arc::new(host), saved, terminal, output: None, streams };
@@ -93,14 +93,16 @@ impl Console {
             let mut buffer = [0; CHUNK];
             loop {
                 match rustix::io::read(&*host, &mut buffer) {
-                    Ok(0) => return,
-                    Ok(count) => {
+                    Ok(count) if count > 0 => {
                         if !terminal.type_in(&waiter, buffer.get(..count).unwrap_or(&[])) {
                             return;
                         }
                     }
                     Err(rustix::io::Errno::INTR) => {}
-                    Err(_) => return,
+                    // Only a terminal that has gone takes ours with it; in an orphaned background group one cannot
+                    // be read either.
+                    _ if has_hung_up(&host) => return terminal.hang_up(),
+                    _ => return,
                 }
             }
         };
@@ -141,6 +143,13 @@ impl Console {
         }
         restore(&self.host, &self.saved);
     }
+}
+
+fn has_hung_up(host: &OwnedFd) -> bool {
+    let mut fds = [rustix::event::PollFd::new(host, rustix::event::PollFlags::empty())];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let polled = rustix::event::poll(&mut fds, Some(&now));
+    polled.is_ok() && fds.iter().any(|fd| fd.revents().contains(rustix::event::PollFlags::HUP))
 }
 
 fn resize(host: &OwnedFd, terminal: &Terminal) {

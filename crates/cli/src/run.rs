@@ -64,7 +64,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     name_space.sysfs.attach(&kernel);
     kernel.set_memory_files(Box::new(name_space.memfds.clone()));
     name_space.devpts.attach(&kernel);
-    let console = Console::open(&kernel)?;
+    let console = Console::open(&kernel, program::parse_user(&options.user)?.0)?;
     forward_signals(kernel.clone(), signals, console.as_ref().map(Console::resizer))?;
     let streams = console.as_ref().map(|console| console.streams.clone()).unwrap_or_default();
     let spec = program::spec(options, streams, &name_space)?;

@@ -13,7 +13,7 @@ t.send("sh -c 'echo ready; sleep 100' | cat\n"); t.ready(); t.send("\x1a"); t.pr
 t.send("sh -c 'echo ready; sleep 100'\n"); t.ready(); t.send("\x1c"); t.prompt(); t.command("echo status $?")
 t.send("sh -c 'trap \"echo caught; exit 5\" INT; echo ready; while :; do sleep 0.1; done'\n"); t.ready(); t.send("\x03"); t.expect("caught"); t.prompt(); t.command("echo status $?")
 t.send("sh -c 'trap \"\" INT; echo ready; read x; echo got $x'\n"); t.ready(); t.send("\x03"); t.expect(r"\^C"); t.send("line\n"); t.expect("got line"); t.prompt()
-t.send("cat &\n"); t.prompt(); t.quiet(0.5); t.command(":"); t.command("jobs"); t.send("fg\n"); t.expect("cat\r\n"); t.send("to cat\n"); t.expect("to cat\r\nto cat\r\n"); t.send("\x04"); t.prompt()
+t.command("cat & sleep 0.7"); t.command("jobs"); t.send("fg\n"); t.expect("cat\r\n"); t.send("to cat\n"); t.expect("to cat\r\nto cat\r\n"); t.send("\x04"); t.prompt()
 t.command("set -b; (sleep 0.3) & wait"); t.quiet(0.5)
 t.command("stty tostop; (echo from behind) & sleep 0.5; jobs | grep -c output; stty -tostop; kill -CONT %1; sleep 0.5")
 t.command("echo after")

@@ -158,6 +158,11 @@ impl Terminal {
         }
     }
 
+    /// The other end has gone: SIGHUP to its session, end of file for who reads (Linux: `tty_vhangup`).
+    pub fn hang_up(&self) {
+        self.change(tty::PtyPair::close_master);
+    }
+
     /// Bytes that programs wrote and nobody took yet.
     pub fn output_left(&self) -> usize {
         self.state.lock().pair.master_readable_bytes()
