@@ -18,6 +18,7 @@ macro_rules! common {
     ($($more:expr,)*) => {
         &[
             $($more,)*
+            Entry { name: "attr", mode: 0o555, kind: Kind::Directory(ATTRIBUTES) },
             Entry { name: "auxv", mode: 0o400, kind: Kind::Checked(auxv, may_read_memory) },
             Entry { name: "cgroup", mode: 0o444, kind: Kind::File(|_| Ok(b"0::/\n".to_vec())) },
             Entry { name: "cmdline", mode: 0o444, kind: Kind::File(cmdline) },
@@ -50,6 +51,13 @@ macro_rules! common {
         ]
     };
 }
+
+/// What security modules say: there is none, and Linux without one refuses to tell.
+static ATTRIBUTES: &[Entry] = &[
+    Entry { name: "current", mode: 0o666, kind: Kind::File(|_| Err(Errno::EINVAL.into())) },
+    Entry { name: "exec", mode: 0o666, kind: Kind::File(|_| Err(Errno::EINVAL.into())) },
+    Entry { name: "prev", mode: 0o444, kind: Kind::File(|_| Err(Errno::EINVAL.into())) },
+];
 
 pub(crate) static PROCESS: &[Entry] = common! {
     Entry { name: "task", mode: 0o555, kind: Kind::Threads },
