@@ -143,12 +143,17 @@ CASE(blocked_continue_still_continues) {
         sigprocmask(SIG_BLOCK, &set, NULL);
         raise(SIGSTOP);
         sigpending(&set);
+        // Not before the parent has waited for the continuation: an end would hide it.
+        char c;
+        close(fds[1]);
+        if (read(fds[0], &c, 1) != 0) _exit(3);
         _exit(sigismember(&set, SIGCONT) ? 1 : 2);
     }
     int status;
     CHECK_EQ(waitpid(p, &status, WUNTRACED), p);
     CHECK_OK(kill(p, SIGCONT));
     CHECK_EQ(waitpid(p, &status, WCONTINUED), p);
+    CHECK_OK(close(fds[1]));
     // SIGCONT's default action is nothing, but blocked it stays pending.
     CHECK_EXIT(p, 1);
 }
