@@ -148,7 +148,8 @@ impl Job {
     }
 
     fn command(&self) -> Command {
-        let mut argv: Vec<OsString> = Vec::new();
+        // Whoever started us may have had signals ignored (a background job, nohup): programs would inherit that.
+        let mut argv: Vec<OsString> = vec!["env".into(), "--default-signal".into()];
         if self.user == User::Nobody {
             let words = "setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs --";
             argv.extend(words.split(' ').map(OsString::from));
