@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # needs: /usr/bin/python3 bash
-# run: outside
+# run: outside full
 # readline on a raw terminal: arrows, kill and yank, history, search, completion.
 from terminal import Shell
 t = Shell()
