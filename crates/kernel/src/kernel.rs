@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use abi::{Errno, OpenFlags, PAGE_SIZE, RtSigframe, SiCode, SigSet, Siginfo, Signal};
+use abi::{Errno, PAGE_SIZE, RtSigframe, SiCode, SigSet, Siginfo, Signal};
 use platform::{Platform, PlatformError};
 use sync::{Mutex, SleepLock, SysError, SysResult, WaitQueue, Waiter, order};
-use vfs::{Cred, FdTable, FileDescription, MountTable, SpecialFiles};
+use vfs::{Cred, FdTable, MountTable, SpecialFiles};
 
 use crate::exec::ExecArguments;
 use crate::fs::anon::AnonFiles;
@@ -344,11 +344,6 @@ impl Kernel {
     /// What exec does to timers: those of `timer_create` go.
     pub(crate) fn timers_after_exec(&self, task: &CurrentTask) {
         task.group().timers.delete_posix();
-    }
-
-    /// A description for a file of the kernel's own.
-    pub fn open_own(ops: Box<dyn vfs::FileOps>, flags: OpenFlags) -> Arc<FileDescription> {
-        FileDescription::new(ops, None, flags)
     }
 
     /// The kernel's own random identity.

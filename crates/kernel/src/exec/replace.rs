@@ -185,7 +185,7 @@ impl CurrentTask {
         self.set_cred(program.cred);
         self.task.shared.lock().name = program.name;
         let handlers = self.handlers.copy();
-        handlers.reset_for_exec();
+        handlers.reset_handlers();
         self.set_handlers(handlers);
         self.alternate_stack = Sigaltstack { flags: SsFlags::DISABLE, ..Sigaltstack::default() };
         self.no_restart();

@@ -104,17 +104,12 @@ impl Handlers {
         }
     }
 
-    /// What exec does: handlers become the default, ignored ones stay ignored.
-    pub fn reset_for_exec(&self) {
+    /// What exec and `CLONE_CLEAR_SIGHAND` do: handlers become the default, ignored ones stay ignored.
+    pub fn reset_handlers(&self) {
         for action in &mut self.actions.lock().0 {
             let handler = if action.handler == Sigaction::IGN { Sigaction::IGN } else { Sigaction::DFL };
             *action = Sigaction { handler, ..Sigaction::default() };
         }
-    }
-
-    /// What `CLONE_CLEAR_SIGHAND` does: all that is not ignored becomes the default.
-    pub fn clear_handlers(&self) {
-        self.reset_for_exec();
     }
 
     /// Whether a signal that is not blocked would do nothing.

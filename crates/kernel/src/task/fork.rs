@@ -220,7 +220,7 @@ fn make_task(
     let shares = |flag| flags.contains(flag);
     let handlers = if shares(CloneFlags::SIGHAND) { task.handlers.clone() } else { task.handlers.copy() };
     if shares(CloneFlags::CLEAR_SIGHAND) {
-        handlers.clear_handlers();
+        handlers.reset_handlers();
     }
     let shared = TaskShared {
         mm: Some(mm.clone()),

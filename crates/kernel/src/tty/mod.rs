@@ -163,11 +163,6 @@ impl Terminal {
         self.change(tty::PtyPair::close_master);
     }
 
-    /// Bytes that programs wrote and nobody took yet.
-    pub fn output_left(&self) -> usize {
-        self.state.lock().pair.master_readable_bytes()
-    }
-
     /// A new window size.
     pub fn set_size(&self, size: Winsize) {
         self.change(|pair, fx| pair.set_size(size, fx));
