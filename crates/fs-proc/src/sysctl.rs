@@ -42,7 +42,7 @@ static FS: &[Entry] = &[
 ];
 
 static KERNEL: &[Entry] = &[
-    text("cap_last_cap", |_| line(u64::from(Capability::LAST.0))),
+    text("cap_last_cap", |_| line(u64::from(Capability::LAST))),
     text("core_pattern", |_| Ok(b"core\n".to_vec())),
     text("core_uses_pid", |_| line(0)),
     Entry { name: "domainname", mode: 0o644, kind: Kind::File(domainname) },

@@ -35,7 +35,7 @@ impl Cred {
 
     /// A user with these ids; all capabilities if `uid` is 0, none else.
     pub fn user(uid: u32, gid: u32, groups: &[u32]) -> Cred {
-        let all = CapSet::ALL;
+        let all = CapSet::FULL;
         let held = if uid == 0 { all } else { CapSet::EMPTY };
         Cred {
             uid,
@@ -59,7 +59,7 @@ impl Cred {
 
     /// Whether it has this capability in effect.
     pub fn capable(&self, which: Capability) -> bool {
-        self.effective.has(which)
+        self.effective.contains(which)
     }
 
     /// Whether `gid` is its file-system group or one of its supplementary groups.

@@ -13,7 +13,6 @@
 
 mod anonymous;
 mod caller;
-mod capability;
 mod context;
 mod cred;
 mod dcache;
@@ -41,9 +40,9 @@ pub mod test_caller;
 mod test_support;
 mod watchers;
 
+pub use abi::{CapSet, Capability};
 pub use anonymous::anonymous_dev;
 pub use caller::{Caller, SliceSink, SliceSource, UserRead, UserWrite};
-pub use capability::{CapSet, Capability};
 pub use context::{FsContext, NoSpecialFiles, SpecialFiles};
 pub use cred::Cred;
 pub use dcache::DentryCache;

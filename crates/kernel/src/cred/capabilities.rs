@@ -59,7 +59,7 @@ pub fn sys_capset(task: &mut CurrentTask, header: InOut<CapUserHeader>, data: In
     let bytes = each.as_mut_bytes().get_mut(..words * size_of::<CapUserData>()).unwrap_or(&mut []);
     task.mm.read_bytes(data.0, bytes)?;
     let [low, high] = each;
-    let set = |low: u32, high: u32| CapSet(u64::from(low) | u64::from(high) << 32).and(CapSet::ALL);
+    let set = |low: u32, high: u32| CapSet(u64::from(low) | u64::from(high) << 32).intersection(CapSet::FULL);
     let new = set_capabilities(
         &task.cred,
         set(low.effective, high.effective),
@@ -78,15 +78,15 @@ fn set_capabilities(
     inheritable: CapSet,
 ) -> Result<Cred, Errno> {
     let beyond_own =
-        !old.capable(Capability::SETPCAP) && !inheritable.is_subset_of(old.inheritable.or(old.permitted));
+        !old.capable(Capability::SETPCAP) && !inheritable.is_subset(old.inheritable.union(old.permitted));
     if beyond_own
-        || !inheritable.is_subset_of(old.inheritable.or(old.bounding))
-        || !permitted.is_subset_of(old.permitted)
-        || !effective.is_subset_of(permitted)
+        || !inheritable.is_subset(old.inheritable.union(old.bounding))
+        || !permitted.is_subset(old.permitted)
+        || !effective.is_subset(permitted)
     {
         return Err(Errno::EPERM);
     }
-    let ambient = old.ambient.and(permitted).and(inheritable);
+    let ambient = old.ambient.intersection(permitted).intersection(inheritable);
     Ok(Cred { effective, permitted, inheritable, ambient, ..old.clone() })
 }
 
@@ -97,7 +97,7 @@ fn capability(number: u64) -> Result<Capability, Errno> {
 
 /// `PR_CAPBSET_READ`.
 pub(crate) fn bounding_has(task: &CurrentTask, number: u64) -> SysResult<usize> {
-    Ok(usize::from(task.cred.bounding.has(capability(number)?)))
+    Ok(usize::from(task.cred.bounding.contains(capability(number)?)))
 }
 
 /// `PR_CAPBSET_DROP`.
@@ -126,10 +126,10 @@ pub(crate) fn ambient(task: &mut CurrentTask, op: CapAmbientOp, args: [u64; 3]) 
         return Err(Errno::EINVAL.into());
     }
     let ambient = match op {
-        CapAmbientOp::IS_SET => return Ok(usize::from(old.ambient.has(which))),
+        CapAmbientOp::IS_SET => return Ok(usize::from(old.ambient.contains(which))),
         CapAmbientOp::RAISE => {
-            let allowed = old.permitted.has(which)
-                && old.inheritable.has(which)
+            let allowed = old.permitted.contains(which)
+                && old.inheritable.contains(which)
                 && !securebits::has(&old, securebits::NO_CAP_AMBIENT_RAISE);
             if !allowed {
                 return Err(Errno::EPERM.into());
@@ -153,7 +153,7 @@ mod tests {
         let few = CapSet::EMPTY.with(Capability::CHOWN);
         assert!(set_capabilities(&root, few, CapSet::EMPTY, CapSet::EMPTY).is_err());
         let less = set_capabilities(&root, few, few, few).unwrap();
-        assert!(set_capabilities(&less, few, CapSet::ALL, few).is_err());
+        assert!(set_capabilities(&less, few, CapSet::FULL, few).is_err());
         // Without CAP_SETPCAP only what one has may be passed on.
         let more = few.with(Capability::KILL);
         assert_eq!(set_capabilities(&less, few, few, more), Err(Errno::EPERM));

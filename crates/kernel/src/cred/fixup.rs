@@ -46,7 +46,7 @@ pub(super) fn after_setfsuid(new: &mut Cred, old: &Cred) {
         new.effective = CapSet(new.effective.0 & !FILES.0);
     }
     if old.fsuid != 0 && new.fsuid == 0 {
-        new.effective = new.effective.or(new.permitted.and(FILES));
+        new.effective = new.effective.union(new.permitted.intersection(FILES));
     }
 }
 
@@ -64,17 +64,17 @@ mod tests {
         let root = Cred::root();
         let mut away = with_uids(root.clone(), 0, 1000, 0);
         after_setuid(&mut away, &root);
-        assert_eq!((away.effective, away.permitted), (CapSet::EMPTY, CapSet::ALL));
+        assert_eq!((away.effective, away.permitted), (CapSet::EMPTY, CapSet::FULL));
         let mut back = with_uids(away.clone(), 0, 0, 0);
         after_setuid(&mut back, &away);
-        assert_eq!(back.effective, CapSet::ALL);
+        assert_eq!(back.effective, CapSet::FULL);
         let mut gone = with_uids(root.clone(), 1000, 1000, 1000);
         after_setuid(&mut gone, &root);
         assert_eq!((gone.effective, gone.permitted), (CapSet::EMPTY, CapSet::EMPTY));
         let keeper = Cred { securebits: securebits::KEEP_CAPS, ..root.clone() };
         let mut kept = with_uids(keeper.clone(), 1000, 1000, 1000);
         after_setuid(&mut kept, &keeper);
-        assert_eq!((kept.effective, kept.permitted), (CapSet::EMPTY, CapSet::ALL));
+        assert_eq!((kept.effective, kept.permitted), (CapSet::EMPTY, CapSet::FULL));
     }
 
     #[test]
@@ -85,6 +85,6 @@ mod tests {
         assert!(!other.capable(Capability::DAC_OVERRIDE) && other.capable(Capability::SETUID));
         let mut back = Cred { fsuid: 0, ..other.clone() };
         after_setfsuid(&mut back, &other);
-        assert_eq!(back.effective, CapSet::ALL);
+        assert_eq!(back.effective, CapSet::FULL);
     }
 }

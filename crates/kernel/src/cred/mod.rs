@@ -27,7 +27,7 @@ impl CurrentTask {
         self.group().authority_unchanged.store(false, Ordering::Relaxed);
         let same_ids =
             (new.euid, new.egid, new.fsuid, new.fsgid) == (old.euid, old.egid, old.fsuid, old.fsgid);
-        if !same_ids || !new.permitted.is_subset_of(old.permitted) {
+        if !same_ids || !new.permitted.is_subset(old.permitted) {
             self.group().dumpable.store(0, Ordering::Relaxed);
             self.task.parent_death_signal.store(0, Ordering::Relaxed);
         }

@@ -214,7 +214,7 @@ fn new_credentials(task: &CurrentTask, file: &FileDescription) -> SysResult<(Cre
     (new.sgid, new.fsgid) = (new.egid, new.egid);
     let set_id = new.euid != old.euid || new.egid != old.egid;
     update_capabilities(&mut new, old, set_id);
-    let gained = !new.permitted.is_subset_of(old.permitted);
+    let gained = !new.permitted.is_subset(old.permitted);
     let ids_differ = new.euid != new.uid || new.egid != new.gid;
     let secure = ids_differ || (gained && new.uid != 0);
     Ok((new, secure))
@@ -231,7 +231,7 @@ fn update_capabilities(new: &mut Cred, old: &Cred, set_id: bool) {
         new.ambient = CapSet::EMPTY;
     }
     if root_is_special && (new.euid == 0 || new.uid == 0) {
-        new.permitted = new.bounding.or(old.inheritable);
+        new.permitted = new.bounding.union(old.inheritable);
         new.effective = if new.euid == 0 { new.permitted } else { new.ambient };
     } else {
         new.permitted = new.ambient;

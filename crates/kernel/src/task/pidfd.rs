@@ -162,5 +162,5 @@ pub fn may_look_into(task: &CurrentTask, target: &vfs::Cred) -> bool {
     let (own, other) = (&*task.cred, target);
     let same_user = [other.uid, other.euid, other.suid].iter().all(|uid| *uid == own.uid)
         && [other.gid, other.egid, other.sgid].iter().all(|gid| *gid == own.gid);
-    own.capable(vfs::Capability::SYS_PTRACE) || (same_user && other.permitted.is_subset_of(own.permitted))
+    own.capable(vfs::Capability::SYS_PTRACE) || (same_user && other.permitted.is_subset(own.permitted))
 }
