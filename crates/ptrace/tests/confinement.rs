@@ -40,10 +40,13 @@ fn set_up() {
     let core: Vec<&str> =
         limits.lines().find(|line| line.contains("core")).unwrap().split_whitespace().collect();
     assert_eq!(core[4..6], ["1", "1"], "no core, no core pipe");
-    // From stat: getsid is 0 where a session began outside our pid namespace.
-    let session =
-        |pid: i32| proc(pid, "stat").rsplit(')').next().unwrap().split_whitespace().nth(3).map(str::to_owned);
-    assert_eq!(session(pid), Some(pid.to_string()), "a session of its own");
+    // From stat: getsid gives 0 for a session that began outside our pid namespace, which rustix refuses.
+    let session = |pid: i32| {
+        let stat = proc(pid, "stat");
+        stat.rsplit(')').next().unwrap().split_whitespace().nth(3).unwrap().to_owned()
+    };
+    let own = std::process::id().try_into().unwrap();
+    assert_ne!(session(pid), session(own), "a session of its own");
     let descriptors: Vec<_> = std::fs::read_dir(format!("/proc/{pid}/fd"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
