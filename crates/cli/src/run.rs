@@ -21,6 +21,9 @@ use crate::console::Console;
 use crate::options::{PlatformName, RunOptions};
 use crate::{program, root, supervisor};
 
+/// How long the kernel may take to end once it must.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// A program that could not be started, with the exit status that shells use for it.
 #[derive(Debug)]
 struct StartFailure {
@@ -173,6 +176,9 @@ fn forward_signals(
             kernel.signal_main(signal);
         }
         kernel.end_main();
+        // Guests die with this process. Only what hangs in the kernel itself is still here by then.
+        std::thread::sleep(PATIENCE);
+        std::process::exit(125);
     };
     std::thread::Builder::new().name("signals".into()).stack_size(64 << 10).spawn(forward)?;
     Ok(())

@@ -116,6 +116,10 @@ struct MainProgram {
     pid: i32,
     exit: Option<GroupExit>,
     stopped: Option<Signal>,
+    started: bool,
+    /// What came before it had started.
+    early_signals: Vec<Signal>,
+    early_end: bool,
 }
 
 /// What happened to the main program.
@@ -215,7 +219,24 @@ impl Kernel {
             // The starter may have given up waiting only by ending.
             let _ = tell.send(result);
         });
-        told.recv().unwrap_or(Err(SysError::Errno(Errno::EAGAIN)))
+        let result = told.recv().unwrap_or(Err(SysError::Errno(Errno::EAGAIN)));
+        self.main_has_started();
+        result
+    }
+
+    /// Gives it what came too early: signals reach the program, not what is about to become it.
+    fn main_has_started(&self) {
+        let (signals, end) = {
+            let mut main = self.main_program.lock();
+            main.started = true;
+            (std::mem::take(&mut main.early_signals), main.early_end)
+        };
+        for signal in signals {
+            self.signal_main(signal);
+        }
+        if end {
+            self.end_main();
+        }
     }
 
     /// Makes the kernel's own init, unless the main program is to be init itself; gives the main program's pid.
@@ -251,15 +272,28 @@ impl Kernel {
         event.ok()
     }
 
-    /// Sends a signal to the main program, as from outside.
+    /// Sends a signal to the main program, as from outside; before it runs, for when it does.
     pub fn signal_main(&self, signal: Signal) {
+        {
+            let mut main = self.main_program.lock();
+            if !main.started {
+                return main.early_signals.push(signal);
+            }
+        }
         let info = Siginfo::kill(signal, SiCode::USER, 0, 0);
         // It may have ended already.
         let _ = self.tasks.lock().send_to_group(self.main_pid(), info);
     }
 
-    /// Ends the main program at once, as by SIGTERM.
+    /// Ends the main program at once, as by SIGTERM; one that does not run yet, when it does.
     pub fn end_main(&self) {
+        {
+            let mut main = self.main_program.lock();
+            if !main.started {
+                main.early_end = true;
+                return;
+            }
+        }
         let tasks = self.tasks.lock();
         if let Some(entry) = tasks.groups.get(&self.main_pid()) {
             let how = GroupExit::Signal { signal: Signal::TERM, core: false };
