@@ -27,10 +27,7 @@ impl OverlayNode {
         name: &[u8],
         node: &NewNode<'_>,
     ) -> SysResult<Arc<Inode>> {
-        if matches!(node.kind, NewNodeKind::CharDevice(0)) {
-            // It would be a whiteout (ovl_mknod).
-            return Err(Errno::EPERM.into());
-        }
+        let node = &NewNode { kind: marks::escaped(node.kind), ..*node };
         let overlay = &self.overlay;
         overlay.upper()?;
         if self.is_removed() {

@@ -4,11 +4,29 @@ use std::sync::Arc;
 
 use abi::{Errno, FileType};
 use sync::{SysError, SysResult};
-use vfs::{Inode, XattrMode};
+use vfs::{Inode, NewNodeKind, XattrMode};
 
 const OPAQUE: &[u8] = b"trusted.overlay.opaque";
 const ORIGIN: &[u8] = b"trusted.overlay.origin";
 const PRIVATE: &[u8] = b"trusted.overlay.";
+
+/// The number that a guest's own device 0:0 has in the upper layer, where 0:0 itself would be a whiteout: one that
+/// nobody can ask for, since `mknod` takes 32 bits.
+const DEVICE_ZERO: u64 = 1 << 32;
+
+/// What to make in the upper layer for what a guest makes. Linux's overlayfs refuses the device 0:0 (`ovl_mknod`); ours
+/// has it, as the file systems below would.
+pub(crate) fn escaped(kind: NewNodeKind<'_>) -> NewNodeKind<'_> {
+    match kind {
+        NewNodeKind::CharDevice(0) => NewNodeKind::CharDevice(DEVICE_ZERO),
+        other => other,
+    }
+}
+
+/// The number that guests see of a device whose number in a layer is `rdev`.
+pub(crate) fn unescaped(rdev: u64) -> u64 {
+    if rdev == DEVICE_ZERO { 0 } else { rdev }
+}
 
 /// Whether a name of a layer says that nothing is there.
 pub(crate) fn is_whiteout(inode: &Arc<Inode>) -> SysResult<bool> {

@@ -139,6 +139,7 @@ impl OverlayNode {
     pub(crate) fn shown(&self, real: &Arc<Inode>, mut attributes: Attributes) -> SysResult<Attributes> {
         attributes.ino = self.number(real, &attributes)?;
         attributes.dev = vfs::FileSystem::dev(&*self.overlay);
+        attributes.rdev = marks::unescaped(attributes.rdev);
         let (lower_only, merged, removed) = {
             let state = self.state.lock();
             let has_upper = state.parts.upper.is_some();
