@@ -31,7 +31,40 @@ const fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
+/// Words of the union that Linux itself keeps (`struct kernel_siginfo` has 48 bytes).
+const KEPT_WORDS: usize = 4;
+
+/// The highest code that a signal with codes of its own may have (Linux: `sig_sicodes`); others have those of SIGPOLL.
+const fn highest_code(signo: Signal) -> i32 {
+    match signo {
+        Signal::ILL => 11,
+        Signal::FPE => 15,
+        Signal::SEGV => 10,
+        Signal::BUS => 5,
+        Signal::SYS => 2,
+        _ => 6,
+    }
+}
+
 impl Siginfo {
+    /// Whether Linux knows which of its layouts this one has (`known_siginfo_layout`).
+    const fn has_known_layout(&self) -> bool {
+        match self.code {
+            code if code == SiCode::KERNEL.0 || code == SiCode::ASYNCNL.0 => true,
+            1.. => self.code <= highest_code(self.signo),
+            code => code >= SiCode::DETHREAD.0,
+        }
+    }
+
+    /// One that a guest made, as far as Linux keeps it. `None`: its layout is unknown and what is not kept is not zero
+    /// (Linux: `copy_siginfo_from_user`, E2BIG).
+    pub fn given(mut self) -> Option<Siginfo> {
+        let (_, rest) = self.fields.split_at_mut(KEPT_WORDS);
+        let loses = rest.iter().any(|word| *word != 0);
+        rest.fill(0);
+        if loses && !self.has_known_layout() { None } else { Some(self) }
+    }
+
     const fn with(signo: Signal, code: i32, first: [u64; 4]) -> Siginfo {
         let [a, b, c, d] = first;
         Siginfo { signo, errno: 0, code, pad: 0, fields: [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] }

@@ -169,7 +169,11 @@ pub fn sys_kill(task: &mut CurrentTask, pid: Pid, signal: Signal) -> SysResult<(
         }
         -1 => {
             let own = task.group().pid;
-            kill_many(task, info, |_, pid| pid > 1 && pid != own)
+            match kill_many(task, info, |_, pid| pid > 1 && pid != own) {
+                // Being refused by all is no error there (Linux: `kill_something_info`).
+                Err(SysError::Errno(Errno::EPERM)) => Ok(()),
+                result => result,
+            }
         }
         i32::MIN => Err(Errno::ESRCH.into()),
         group => kill_many(task, info, |entry_pgid, _| entry_pgid == -group),
@@ -193,7 +197,7 @@ pub(crate) fn kill_group(task: &CurrentTask, pid: i32, info: Siginfo) -> SysResu
         (Some(leader), _) => leader.cred(),
         (None, Some(zombie)) => Arc::new(Cred::user(zombie.uid, 0, &[])),
         // The kernel's own init.
-        (None, None) => Arc::new(Cred::root()),
+        (None, None) => entry.stand_in.as_ref().map_or_else(|| Arc::new(Cred::root()), |init| init.cred()),
     };
     if pid != task.group().pid {
         check_kill(&task.cred, &target, info.signo, own_sid == Some(entry.sid))?;
@@ -269,16 +273,22 @@ fn check_forged(info: &Siginfo, to_self: bool) -> SysResult<()> {
     Ok(())
 }
 
+/// What the caller made for a signal to carry.
+pub(crate) fn read_info(task: &CurrentTask, info: In<Siginfo>, signal: Option<Signal>) -> SysResult<Siginfo> {
+    let mut given: Siginfo = task.mm.read(info.0)?;
+    given.signo = signal.unwrap_or(given.signo);
+    // Where the kernel notes which timer's setting a signal is of.
+    given.pad = 0;
+    Ok(given.given().ok_or(Errno::E2BIG)?)
+}
+
 pub fn sys_rt_sigqueueinfo(
     task: &mut CurrentTask,
     pid: Pid,
     signal: Signal,
     info: In<Siginfo>,
 ) -> SysResult<()> {
-    let mut info: Siginfo = task.mm.read(info.0)?;
-    info.signo = signal;
-    // Where the kernel notes which timer's setting a signal is of.
-    info.pad = 0;
+    let info = read_info(task, info, Some(signal))?;
     check_forged(&info, pid.0 == task.group().pid)?;
     if signal.0 != 0 && !signal.is_valid() {
         return Err(Errno::EINVAL.into());
@@ -293,13 +303,10 @@ pub fn sys_rt_tgsigqueueinfo(
     signal: Signal,
     info: In<Siginfo>,
 ) -> SysResult<()> {
-    let mut info: Siginfo = task.mm.read(info.0)?;
+    let info = read_info(task, info, Some(signal))?;
     if pid.0 <= 0 || tid.0 <= 0 {
         return Err(Errno::EINVAL.into());
     }
-    info.signo = signal;
-    // Where the kernel notes which timer's setting a signal is of.
-    info.pad = 0;
     check_forged(&info, pid.0 == task.group().pid)?;
     signal_thread(task, Some(pid.0), tid.0, info)
 }

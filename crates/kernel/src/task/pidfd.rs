@@ -121,7 +121,7 @@ pub fn sys_pidfd_send_signal(
     let sent = match info.is_null() {
         true => Siginfo::kill(signal, SiCode::USER, task.pid(), task.cred.uid),
         false => {
-            let given: Siginfo = task.mm.read(info.0)?;
+            let given = crate::signal::syscalls::read_info(task, info, None)?;
             if given.signo != signal {
                 return Err(Errno::EINVAL.into());
             }
@@ -147,11 +147,12 @@ pub fn sys_pidfd_getfd(task: &mut CurrentTask, pidfd: Fd, number: Fd, flags: u32
     }
     let file = task.files.table.get(pidfd.0)?;
     let target = file.downcast::<PidFd>().ok_or(Errno::EBADF)?;
-    let leader = task.kernel().tasks.threads(target.group.pid).first().cloned().ok_or(Errno::ESRCH)?;
+    let leader = task.kernel().tasks.task_or_leader(target.group.pid).ok_or(Errno::ESRCH)?;
     let shared = leader.shared.lock().clone();
     if !Arc::ptr_eq(&leader.group, task.group()) && !may_look_into(task, &shared.cred) {
         return Err(Errno::EPERM.into());
     }
+    // A process that ends has no files any more (Linux: `__pidfd_fget`).
     let found = shared.files.ok_or(Errno::ESRCH)?.table.get_any(number.0)?;
     let limit = task.limit(crate::resource::NOFILE);
     task.files.table.install(found, limit, true).map(Fd)
