@@ -240,7 +240,7 @@ impl Kernel {
     }
 
     /// Makes the kernel's own init, unless the main program is to be init itself; gives the main program's pid.
-    fn enter_init(&self, as_init: bool) -> SysResult<i32> {
+    fn enter_init(self: &Arc<Self>, as_init: bool) -> SysResult<i32> {
         let mut tasks = self.tasks.lock();
         let init = tasks.reserve_pid().ok_or(Errno::EAGAIN)?;
         if as_init {
@@ -248,7 +248,16 @@ impl Kernel {
         }
         let group = ThreadGroup::new(init, Limits::default());
         group.unkillable.store(true, Ordering::Relaxed);
-        let entry = GroupEntry { parent: 0, name: b"init".to_vec(), ..GroupEntry::new(group) };
+        let shared = TaskShared {
+            mm: None,
+            files: None,
+            fs: None,
+            handlers: Arc::new(Handlers::default()),
+            cred: Arc::new(Cred::root()),
+            name: b"init".to_vec(),
+        };
+        let stand_in = Some(Task::new(self.clone(), init, group.clone(), shared, SigSet::EMPTY));
+        let entry = GroupEntry { parent: 0, name: b"init".to_vec(), stand_in, ..GroupEntry::new(group) };
         tasks.add_group(entry, None);
         tasks.reserve_pid().ok_or(Errno::EAGAIN.into())
     }

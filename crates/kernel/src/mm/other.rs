@@ -43,9 +43,12 @@ pub(super) fn read_vec(
 /// The memory of a process (or thread) that the caller may look into. `ESRCH`, `EPERM`.
 pub(super) fn target(task: &CurrentTask, pid: i32) -> SysResult<Arc<Mm>> {
     let tasks = &task.kernel().tasks;
-    let found = tasks.task(pid).or_else(|| tasks.threads(pid).first().cloned()).ok_or(Errno::ESRCH)?;
+    let found = tasks.task_or_leader(pid).ok_or(Errno::ESRCH)?;
     let shared = found.shared.lock().clone();
-    let mm = shared.mm.ok_or(Errno::ESRCH)?;
+    // An ended process has no memory for anybody; the kernel's own init only has none to show.
+    if shared.mm.is_none() && found.group.exit().is_some() {
+        return Err(Errno::ESRCH.into());
+    }
     if !Arc::ptr_eq(&found.group, task.group()) {
         use std::sync::atomic::Ordering;
         let dumpable = found.group.dumpable.load(Ordering::Relaxed) == 1;
@@ -55,7 +58,7 @@ pub(super) fn target(task: &CurrentTask, pid: i32) -> SysResult<Arc<Mm>> {
             return Err(Errno::EPERM.into());
         }
     }
-    Ok(mm)
+    Ok(shared.mm.ok_or(Errno::ESRCH)?)
 }
 
 pub fn sys_process_vm_readv(

@@ -2,6 +2,7 @@
 
 use abi::UserAddr;
 use sync::SysResult;
+use vfs::Capability;
 
 use crate::syscall::show::{Phase, Printer};
 use crate::task::CurrentTask;
@@ -13,6 +14,8 @@ pub struct Row {
     pub arguments: &'static [Argument],
     /// Decodes the registers and calls the handler. `None`: missing, `ENOSYS`.
     pub call: Option<Call>,
+    /// Of a call that is missing: what Linux refuses it without (`EPERM`), before all else.
+    pub needs: Option<Capability>,
     /// Prints one argument (by index).
     pub show: fn(usize, &[u64; 6], &mut Printer<'_>, Phase),
     pub support: Support,
@@ -109,16 +112,17 @@ impl SyscallReturn for Outcome {
 }
 
 /// Makes the table. A row: `number name (argument: Type, …) = path::handler;`, with `, partial "what is missing"`
-/// before the semicolon, or `missing "why, or what it waits for"` in place of the handler.
+/// before the semicolon, or `missing "why, or what it waits for"` in place of the handler; with `, needs CAPABILITY`
+/// behind that where Linux refuses the call to users, who then shall hear that and not `ENOSYS`.
 macro_rules! syscalls {
     ($(
         $number:literal $name:ident ($($arg:ident : $type:ty),*)
-        $(missing $why:literal)? $(= $handler:path)? $(, partial $note:literal)? ;
+        $(missing $why:literal $(, needs $needs:ident)?)? $(= $handler:path)? $(, partial $note:literal)? ;
     )*) => {
         /// All rows, by number.
         pub static ROWS: &[$crate::syscall::Row] = &[$(
             $crate::syscall::row::row!(
-                ($number $name $($arg : $type),*) [$($handler)?] [$($note)?] [$($why)?]
+                ($number $name $($arg : $type),*) [$($handler)?] [$($note)?] [$($why $($needs)?)?]
             )
         ),*];
     };
@@ -137,7 +141,7 @@ macro_rules! row {
             ..$crate::syscall::row::row!(($number $name $($arg : $type),*) [] [] [""])
         }
     };
-    (($number:literal $name:ident $($arg:ident : $type:ty),*) [] [] [$why:literal]) => {
+    (($number:literal $name:ident $($arg:ident : $type:ty),*) [] [] [$why:literal $($needs:ident)?]) => {
         $crate::syscall::Row {
             number: $number,
             name: stringify!($name),
@@ -151,6 +155,7 @@ macro_rules! row {
                 }),*]
             },
             call: None,
+            needs: $crate::syscall::row::needs!($($needs)?),
             #[allow(unused, reason = "rows without arguments")]
             show: |index, words, printer, phase| {
                 let (mut words, mut at) = ($crate::syscall::RegisterWords::new(words), 0usize);
@@ -178,4 +183,13 @@ macro_rules! support {
     };
 }
 
-pub(crate) use {row, support, syscalls};
+macro_rules! needs {
+    () => {
+        None
+    };
+    ($capability:ident) => {
+        Some(vfs::Capability::$capability)
+    };
+}
+
+pub(crate) use {needs, row, support, syscalls};

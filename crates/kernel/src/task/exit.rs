@@ -82,6 +82,7 @@ pub(super) fn end_task(mut task: CurrentTask) {
         let mut shared = shared_task.shared.lock();
         let gone = (shared.mm.take(), shared.files.take(), shared.fs.take());
         drop(shared);
+        shared_task.interrupter.lock().take();
         drop(gone);
     }
     // The host thread ends with the context, and the host process with the last reference to its memory:

@@ -40,6 +40,9 @@ pub struct GroupEntry {
     pub pgid: i32,
     pub sid: i32,
     pub threads: Vec<Arc<Task>>,
+    /// Who answers for a group without threads, by its credentials, limits and scheduling: of the kernel's own init a task
+    /// that never runs, of a zombie its last thread (on Linux the task of a zombie is there until it has been waited for).
+    pub stand_in: Option<Arc<Task>>,
     /// The signal that tells the parent of the end; 0 for none.
     pub exit_signal: i32,
     /// Set when all threads have gone and the parent has not waited yet.
@@ -60,6 +63,7 @@ impl GroupEntry {
             parent: INIT_PID,
             children: BTreeSet::new(),
             threads: Vec::new(),
+            stand_in: None,
             exit_signal: 0,
             zombie: None,
             parent_thread: Weak::new(),
@@ -90,10 +94,12 @@ impl Tasks {
         self.lock().groups.get(&pid).map(|entry| entry.group.clone())
     }
 
-    /// The task of a thread's or process's id; of a process whose leader has gone, another thread's.
+    /// The task of a thread's or process's id; of a process whose leader has gone, another thread's, or who stands in
+    /// for them.
     pub fn task_or_leader(&self, id: i32) -> Option<Arc<Task>> {
         let tasks = self.lock();
-        let leader = || tasks.groups.get(&id).and_then(|entry| entry.threads.first());
+        let leader =
+            || tasks.groups.get(&id).and_then(|entry| entry.threads.first().or(entry.stand_in.as_ref()));
         tasks.tasks.get(&id).or_else(leader).cloned()
     }
 
@@ -166,6 +172,9 @@ impl TasksInner {
     pub fn remove_thread(&mut self, task: &Arc<Task>) -> usize {
         if let Some(entry) = self.groups.get_mut(&task.group.pid) {
             entry.threads.retain(|thread| !Arc::ptr_eq(thread, task));
+            if entry.threads.is_empty() {
+                entry.stand_in = Some(task.clone());
+            }
         }
         if self.tasks.get(&task.tid()).is_some_and(|known| Arc::ptr_eq(known, task)) {
             self.tasks.remove(&task.tid());

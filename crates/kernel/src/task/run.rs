@@ -124,8 +124,11 @@ impl CurrentTask {
         };
         self.counters.count_call(row.number);
         let Some(call) = row.call else {
-            self.trace_call(row, &entry.args, |_| Err(Errno::ENOSYS.into()))?;
-            return Err(Errno::ENOSYS.into());
+            let errno = match row.needs {
+                Some(capability) if !self.cred.capable(capability) => Errno::EPERM,
+                _ => Errno::ENOSYS,
+            };
+            return self.trace_call(row, &entry.args, |_| Err(errno.into()));
         };
         self.trace_call(row, &entry.args, |task| call(task, &entry.args))
     }
