@@ -116,7 +116,11 @@ impl Tracee {
         };
         match tracee.seize() {
             Ok(()) => Ok(tracee),
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+            // The host says EPERM of one that is a zombie (kernel/ptrace.c, ptrace_attach: exit_state).
+            Err(error)
+                if error.raw_os_error() == Some(libc::ESRCH)
+                    || stop::is_zombie(tracee.process.tgid, tracee.tid) =>
+            {
                 tracee.died();
                 Ok(tracee)
             }
