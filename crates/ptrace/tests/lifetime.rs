@@ -256,7 +256,13 @@ fn rounds_leave_nothing() {
 
 /// Kills at every moment of everything that a guest thread can be made to do.
 fn killed_at_any_moment() {
-    let platform = platform();
+    for mode in [Mode::Sysemu, Mode::Syscall] {
+        killed_at_any_moment_in(mode);
+    }
+}
+
+fn killed_at_any_moment_in(mode: Mode) {
+    let platform = Ptrace::new(Options::new(mode)).expect("the platform starts");
     let before = (child_pids().len(), descriptors());
     let mut seed = 1u64;
     for round in 0..300 {
