@@ -9,10 +9,12 @@
 
 use std::marker::PhantomData;
 use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use abi::{Errno, UserAddr};
+use guest_process::{Pin, Process, ThreadMeter};
 use parking_lot::Mutex;
 use platform::{
     AddressSpace, Context, Exception, ExitStatus, HostCall, HostCallFailure, Interrupter, Meter, NewContext,
@@ -21,10 +23,7 @@ use platform::{
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::meter::ThreadMeter;
-use crate::placement::Pin;
-use crate::process::Process;
-use crate::shared::Mode;
+use crate::shared::{Mode, Shared};
 use crate::stop::{self, Stop};
 use crate::sys::{self, Resume, SyscallInfo};
 
@@ -38,6 +37,7 @@ const SI_KERNEL: i32 = 0x80;
 
 /// A traced guest thread, stopped whenever none of its methods runs.
 pub(crate) struct Tracee {
+    pub(crate) shared: Arc<Shared>,
     pub(crate) process: Arc<Process>,
     space: Arc<dyn AddressSpace>,
     pub(crate) tid: i32,
@@ -93,6 +93,7 @@ impl Tracee {
     /// Attaches to parked `tid` of `process`, on the thread that will drive it; `regs` are the guest's. One
     /// that has died meanwhile becomes a tracee whose runs say so.
     pub(crate) fn attach(
+        shared: Arc<Shared>,
         process: Arc<Process>,
         tid: i32,
         slot: u32,
@@ -101,7 +102,8 @@ impl Tracee {
         let kick = Kick { tgid: process.tgid, tid, pending: AtomicBool::new(false), bound: Mutex::new(true) };
         let mut tracee = Tracee {
             space: Arc::clone(&process) as Arc<dyn AddressSpace>,
-            pin: process.shared.placement.add(tid),
+            pin: shared.guests.placement.add(tid),
+            shared,
             process,
             tid,
             slot,
@@ -145,9 +147,28 @@ impl Tracee {
         }
     }
 
+    /// Writes memory of ours above the guest's range, whatever its protection (`FOLL_FORCE`). Only from a
+    /// thread that traces it: hosts may restrict this to tracers (`proc_mem.force_override=ptrace`), or
+    /// forbid it, which leaves `PTRACE_POKEDATA`.
+    pub(crate) fn write_ours(&self, at: u64, bytes: &[u8]) -> std::io::Result<()> {
+        if let Some(memory) = self.process.memory()
+            && memory.write_all_at(bytes, at).is_ok()
+        {
+            return Ok(());
+        }
+        for (index, chunk) in (0u64..).zip(bytes.chunks(8)) {
+            let mut word = [0u8; 8];
+            if let Some(start) = word.get_mut(..chunk.len()) {
+                start.copy_from_slice(chunk);
+            }
+            crate::sys::poke(self.tid, at + index * 8, u64::from_ne_bytes(word))?;
+        }
+        Ok(())
+    }
+
     /// Lets it go on until its next stop.
     pub(crate) fn resume(&mut self, how: Resume) -> Stop {
-        let placement = &self.process.shared.placement;
+        let placement = &self.shared.guests.placement;
         if let Some(pin) = &self.pin {
             placement.before_run(pin);
         }
@@ -224,7 +245,7 @@ impl Tracee {
     fn forget(&mut self) {
         *self.kick.bound.lock() = false;
         if let Some(pin) = self.pin.take() {
-            self.process.shared.placement.remove(&pin);
+            self.shared.guests.placement.remove(&pin);
         }
     }
 
@@ -248,12 +269,12 @@ impl Tracee {
     /// A stop at the entry of a system call.
     fn syscall(&mut self) -> Trap {
         let Ok(info) = sys::syscall_info(self.tid) else { return Trap::Died(self.died()) };
-        if self.process.shared.options.mode == Mode::Syscall
+        if self.shared.options.mode == Mode::Syscall
             && let Err(trap) = self.nullify(&info)
         {
             return trap;
         }
-        if self.process.shared.options.eager_registers {
+        if self.shared.options.eager_registers {
             self.fetch();
         }
         Trap::Syscall(SyscallEntry {
@@ -330,7 +351,7 @@ impl Context for Tracee {
         }
         self.known = false;
         loop {
-            let trap = match self.resume(self.process.shared.options.mode.resume()) {
+            let trap = match self.resume(self.shared.options.mode.resume()) {
                 Stop::Syscall => Some(self.syscall()),
                 Stop::Signal(signal) => self.signal(signal),
                 Stop::Event => None,
@@ -361,7 +382,7 @@ impl Context for Tracee {
     }
 
     fn fp_state(&mut self) -> Result<Vec<u8>, Errno> {
-        let mut area = vec![0; self.process.shared.fp_size()];
+        let mut area = vec![0; self.shared.fresh_fp().len()];
         let size = sys::xstate(self.tid, &mut area).map_err(errno)?;
         area.truncate(size);
         Ok(area)
@@ -369,16 +390,15 @@ impl Context for Tracee {
 
     fn set_fp_state(&mut self, xsave: &[u8]) -> Result<(), Errno> {
         // The host says EFAULT to a wrong size.
-        if xsave.len() != self.process.shared.fp_size() {
+        if xsave.len() != self.shared.fresh_fp().len() {
             return Err(Errno::EINVAL);
         }
         sys::set_xstate(self.tid, xsave).map_err(errno)
     }
 
     fn reset_fp_state(&mut self) -> Result<(), Errno> {
-        let shared = Arc::clone(&self.process.shared);
-        let fresh = shared.found.get().map_or(&[][..], |found| &found.fresh_fp);
-        self.set_fp_state(fresh)
+        let shared = Arc::clone(&self.shared);
+        self.set_fp_state(shared.fresh_fp())
     }
 
     fn host_calls(&mut self, calls: &[HostCall<'_>]) -> Result<u64, HostCallFailure> {

@@ -9,7 +9,8 @@
 
 #![allow(clippy::cast_sign_loss, reason = "constants of the host's ABI")]
 
-use abi::{GUEST_TOP, PAGE_SIZE};
+use abi::GUEST_TOP;
+use guest_process::bpf::{ARCH, Assembler, Instruction, Label, NR, high, low};
 
 use crate::stub::{CONTROL_FD, FIRST_PASSED_FD};
 
@@ -32,133 +33,6 @@ const AUDIT_ARCH_I386: u32 = 0x4000_0003;
 /// `getpid` of 32-bit code, what a call of its kind becomes under `SYSCALL`.
 const GETPID_32: u32 = 20;
 const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
-
-// Offsets in struct seccomp_data.
-const NR: u32 = 0;
-const ARCH: u32 = 4;
-const IP: u32 = 8;
-const fn low(argument: u32) -> u32 {
-    16 + 8 * argument
-}
-const fn high(argument: u32) -> u32 {
-    low(argument) + 4
-}
-
-/// One BPF instruction (`struct sock_filter`): code, jump if true, jump if false, constant.
-pub(crate) type Instruction = (u16, u8, u8, u32);
-
-/// A place in the program, set once.
-#[derive(Clone, Copy)]
-struct Label(usize);
-
-/// What a `JA` to come must reach.
-struct Assembler {
-    code: Vec<Instruction>,
-    labels: Vec<Option<usize>>,
-    jumps: Vec<(usize, Label)>,
-}
-
-impl Assembler {
-    fn label(&mut self) -> Label {
-        self.labels.push(None);
-        Label(self.labels.len() - 1)
-    }
-
-    fn place(&mut self, label: Label) {
-        self.labels[label.0] = Some(self.code.len());
-    }
-
-    fn emit(&mut self, code: u32, constant: u32) {
-        self.code.push((code as u16, 0, 0, constant));
-    }
-
-    fn load(&mut self, offset: u32) {
-        self.emit(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
-    }
-
-    fn jump(&mut self, to: Label) {
-        self.jumps.push((self.code.len(), to));
-        self.emit(libc::BPF_JMP | libc::BPF_JA, 0);
-    }
-
-    /// Jumps if A compares so with the constant (`kind`: BPF_JEQ, BPF_JGT, BPF_JGE).
-    fn jump_if(&mut self, kind: u32, constant: u32, to: Label) {
-        self.code.push(((libc::BPF_JMP | kind | libc::BPF_K) as u16, 0, 1, constant));
-        self.jump(to);
-    }
-
-    fn jump_unless(&mut self, kind: u32, constant: u32, to: Label) {
-        self.code.push(((libc::BPF_JMP | kind | libc::BPF_K) as u16, 1, 0, constant));
-        self.jump(to);
-    }
-
-    /// Goes on if the argument, all 64 bits of it, is one of these.
-    fn require_one_of(&mut self, argument: u32, values: &[u32], kill: Label) {
-        let found = self.label();
-        self.load(high(argument));
-        self.jump_unless(libc::BPF_JEQ, 0, kill);
-        self.load(low(argument));
-        for value in values {
-            self.jump_if(libc::BPF_JEQ, *value, found);
-        }
-        self.jump(kill);
-        self.place(found);
-    }
-
-    /// Goes on if `[start, start + len)` lies below [`GUEST_TOP`], without wrapping around.
-    fn require_below(&mut self, start: u32, len: u32, kill: Label) {
-        let top_high = (GUEST_TOP >> 32) as u32;
-        let top_low = GUEST_TOP as u32;
-        let (carry, compare, good) = (self.label(), self.label(), self.label());
-        for argument in [start, len] {
-            self.load(high(argument));
-            self.jump_if(libc::BPF_JGT, top_high, kill);
-        }
-        self.load(low(start));
-        self.emit(libc::BPF_MISC | libc::BPF_TAX, 0);
-        self.load(low(len));
-        self.emit(libc::BPF_ALU | libc::BPF_ADD | libc::BPF_X, 0);
-        self.emit(libc::BPF_ST, 0);
-        // A sum below one of its parts has wrapped around 32 bits.
-        self.code.push(((libc::BPF_JMP | libc::BPF_JGE | libc::BPF_X) as u16, 1, 0, 0));
-        self.jump(carry);
-        self.add_high_words(start, len);
-        self.jump(compare);
-        self.place(carry);
-        self.add_high_words(start, len);
-        self.emit(libc::BPF_ALU | libc::BPF_ADD | libc::BPF_K, 1);
-        self.place(compare);
-        self.jump_if(libc::BPF_JGT, top_high, kill);
-        self.jump_unless(libc::BPF_JEQ, top_high, good);
-        self.emit(libc::BPF_LD | libc::BPF_MEM, 0);
-        self.jump_if(libc::BPF_JGT, top_low, kill);
-        self.place(good);
-    }
-
-    fn add_high_words(&mut self, start: u32, len: u32) {
-        self.load(high(start));
-        self.emit(libc::BPF_MISC | libc::BPF_TAX, 0);
-        self.load(high(len));
-        self.emit(libc::BPF_ALU | libc::BPF_ADD | libc::BPF_X, 0);
-    }
-
-    /// Goes on if the instruction pointer lies in the page.
-    fn require_page(&mut self, page: u64, otherwise: Label) {
-        self.load(IP + 4);
-        self.jump_unless(libc::BPF_JEQ, (page >> 32) as u32, otherwise);
-        self.load(IP);
-        self.jump_unless(libc::BPF_JGE, page as u32, otherwise);
-        self.jump_if(libc::BPF_JGT, page as u32 + (PAGE_SIZE as u32 - 1), otherwise);
-    }
-
-    fn finish(mut self) -> Vec<Instruction> {
-        for (at, label) in self.jumps {
-            let target = self.labels[label.0].unwrap_or(at + 1);
-            self.code[at].3 = (target - at - 1) as u32;
-        }
-        self.code
-    }
-}
 
 /// How the arguments of a call from the stub are checked.
 enum Check {
@@ -200,7 +74,7 @@ const FROM_STUB: &[(libc::c_long, Check)] = &[
 
 /// The filter for a stub whose text page is at `text`.
 pub(crate) fn filter(text: u64) -> Vec<Instruction> {
-    let mut a = Assembler { code: Vec::new(), labels: Vec::new(), jumps: Vec::new() };
+    let mut a = Assembler::default();
     let (kill, allow, native, elsewhere) = (a.label(), a.label(), a.label(), a.label());
     a.load(ARCH);
     a.jump_if(libc::BPF_JEQ, AUDIT_ARCH_X86_64, native);
@@ -262,9 +136,9 @@ fn mmap_flags(a: &mut Assembler, kill: Label) {
     let fixed = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
     let refused = libc::MAP_HUGETLB | libc::MAP_LOCKED;
     a.load(low(3));
-    a.code.push(((libc::BPF_JMP | libc::BPF_JSET) as u16, 1, 0, fixed.cast_unsigned()));
+    a.raw(((libc::BPF_JMP | libc::BPF_JSET) as u16, 1, 0, fixed.cast_unsigned()));
     a.jump(kill);
-    a.code.push(((libc::BPF_JMP | libc::BPF_JSET) as u16, 0, 1, refused.cast_unsigned()));
+    a.raw(((libc::BPF_JMP | libc::BPF_JSET) as u16, 0, 1, refused.cast_unsigned()));
     a.jump(kill);
 }
 

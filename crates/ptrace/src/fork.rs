@@ -5,39 +5,32 @@
 //! PDEATHSIG, checks its parent and checks in. No pid told by a guest is used: the check-in carries the
 //! credentials that the host stamped on it, and they must be those of an unreaped, unregistered child.
 
-use std::io::{self, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use abi::Errno;
+use guest_process::{Process, RawCall, Slots, answer, check_in, control_socket};
 use platform::{AddressSpace, Context, NewContext, NewProcess, PlatformError, Registers};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, sockopt,
-};
 
 use crate::context::Tracee;
 use crate::filter::{CLONE_FORK, CLONE_SHARING, CLONE_THREAD};
-use crate::host_call::{Cut, RawCall, answer, in_stub};
-use crate::process::Process;
-use crate::slots::Slots;
+use crate::host_call::{Cut, in_stub};
+use crate::shared::Shared;
+use crate::stub::SLOTS;
 use crate::sys;
-
-/// A child that has not checked in by then is killed.
-const CHECK_IN: Duration = Duration::from_secs(20);
 
 /// A parked guest thread.
 struct Parked {
     /// Taken by `bind`.
-    inside: Option<(Arc<Process>, i32, u32)>,
+    inside: Option<(Arc<Shared>, Arc<Process>, i32, u32)>,
     regs: Registers,
 }
 
 impl Parked {
     fn attach(&mut self) -> Result<Tracee, PlatformError> {
         match self.inside.take() {
-            Some((process, tid, slot)) => Tracee::attach(process, tid, slot, self.regs),
+            Some((shared, process, tid, slot)) => Tracee::attach(shared, process, tid, slot, self.regs),
             None => Err(error("attaching to a guest thread", Errno::ESRCH)),
         }
     }
@@ -52,7 +45,7 @@ impl NewContext for Parked {
 impl Drop for Parked {
     fn drop(&mut self) {
         // A thread that nobody has bound ends here; a process ends with its address space.
-        if let Some((process, tid, _)) = &self.inside
+        if let Some((_, process, tid, _)) = &self.inside
             && *tid != process.tgid
         {
             drop(self.attach());
@@ -63,8 +56,11 @@ impl Drop for Parked {
 impl Tracee {
     pub(crate) fn clone_process(&mut self, share_memory: bool) -> Result<NewProcess, PlatformError> {
         const WHAT: &str = "making a guest process";
-        let slots =
-            if share_memory { Arc::clone(&self.process.slots) } else { Arc::new(Slots::with(self.slot)) };
+        let slots = if share_memory {
+            Arc::clone(&self.process.slots)
+        } else {
+            Arc::new(Slots::with(SLOTS as u32, self.slot))
+        };
         let slot = if share_memory { slots.take().ok_or(error(WHAT, Errno::EAGAIN))? } else { self.slot };
         let flags = if share_memory { CLONE_SHARING } else { CLONE_FORK };
         let made = self.clone_and_check_in(flags, &slots);
@@ -72,7 +68,7 @@ impl Tracee {
             Ok(process) => {
                 let process = Arc::new(process);
                 let regs = *self.fetch();
-                let inside = Some((Arc::clone(&process), process.tgid, slot));
+                let inside = Some((Arc::clone(&self.shared), Arc::clone(&process), process.tgid, slot));
                 Ok(NewProcess { space: process, thread: Box::new(Parked { inside, regs }) })
             }
             Err(source) => {
@@ -99,7 +95,7 @@ impl Tracee {
         let child = pid.and_then(|pid| {
             // Ours, whether it lives still or not; only a pid that is not of a child of ours is an error.
             host::wait::wait(pid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
-            Process::register(Arc::clone(&self.process.shared), pid, ours, Arc::clone(slots))
+            Process::register(Arc::clone(&self.shared.guests), pid, ours, Arc::clone(slots))
         });
         cloned?;
         checked_in?;
@@ -109,10 +105,10 @@ impl Tracee {
     /// Has the stub clone, with `theirs` as the child's control socket; returns what the stub says is its pid.
     fn clone_natively(&mut self, flags: u32, theirs: OwnedFd) -> io::Result<i32> {
         let process = Arc::clone(&self.process);
-        let layout = process.shared.layout;
+        let layout = self.shared.layout;
         let regs = Registers {
             rbx: u64::from(flags),
-            rbp: u64::from(process.shared.kernel),
+            rbp: u64::from(self.shared.guests.kernel),
             r13: layout.scratch(self.slot),
             ..self.borrow_thread()
         };
@@ -130,18 +126,17 @@ impl Tracee {
         let slot = process.slots.take().ok_or(error(WHAT, Errno::EAGAIN))?;
         let regs =
             Registers { rdi: u64::from(CLONE_THREAD), rsi: 0, rdx: 0, r10: 0, r8: 0, ..self.borrow_thread() };
-        let made =
-            self.run_stub(process.shared.layout.thread(), regs, false).map_err(gone).and_then(|regs| {
-                let tid = answer(regs.rax).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))?;
-                let tid = i32::try_from(tid).map_err(|_| rustix::io::Errno::SRCH)?;
-                // A thread of this very process, or an error.
-                host::signal::send_to_thread(process.tgid, tid, 0)?;
-                Ok(tid)
-            });
+        let made = self.run_stub(self.shared.layout.thread(), regs, false).map_err(gone).and_then(|regs| {
+            let tid = answer(regs.rax).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))?;
+            let tid = i32::try_from(tid).map_err(|_| rustix::io::Errno::SRCH)?;
+            // A thread of this very process, or an error.
+            host::signal::send_to_thread(process.tgid, tid, 0)?;
+            Ok(tid)
+        });
         match made {
             Ok(tid) => {
                 let regs = *self.fetch();
-                Ok(Box::new(Parked { inside: Some((process, tid, slot)), regs }))
+                Ok(Box::new(Parked { inside: Some((Arc::clone(&self.shared), process, tid, slot)), regs }))
             }
             Err(source) => {
                 process.slots.give_back(slot);
@@ -158,7 +153,7 @@ impl Tracee {
             return;
         }
         if self.tid == self.process.tgid {
-            let parked = in_stub(self.borrow_thread(), self.process.shared.layout.text());
+            let parked = in_stub(self.borrow_thread(), self.shared.layout.text());
             if sys::set_registers(self.tid, &parked).is_err() || sys::detach(self.tid).is_err() {
                 // Dead, or in a state that must not run.
                 AddressSpace::kill(&*self.process);
@@ -170,38 +165,6 @@ impl Tracee {
         }
         self.escaped();
     }
-}
-
-/// A new control socket: the kernel's end, which stamps credentials on what it receives, and the guest's.
-pub(crate) fn control_socket() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (ours, theirs) =
-        rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    sockopt::set_socket_passcred(&ours, true)?;
-    sockopt::set_socket_timeout(&ours, sockopt::Timeout::Recv, Some(CHECK_IN))?;
-    Ok((ours, theirs))
-}
-
-/// Waits for the first message on `control`; returns the pid that the host stamped on it. The end of file
-/// comes if the child dies before.
-fn check_in(control: &OwnedFd) -> io::Result<i32> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0u8];
-    loop {
-        let flags = RecvFlags::CMSG_CLOEXEC;
-        match rustix::net::recvmsg(control, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, flags) {
-            Ok(message) if message.bytes == 1 => break,
-            Ok(_) => return Err(rustix::io::Errno::SRCH.into()),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmCredentials(credentials) = message {
-            return Ok(credentials.pid.as_raw_nonzero().get());
-        }
-    }
-    Err(rustix::io::Errno::SRCH.into())
 }
 
 fn gone(cut: Cut) -> io::Error {

@@ -6,24 +6,19 @@
 //! socket first, received by the stub into the numbers from [`FIRST_PASSED_FD`] on (it has no others, so
 //! these are known), and closed by it when the batch ends, whatever happened.
 
-use std::io::IoSlice;
-use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use abi::{Errno, GUEST_TOP, PAGE_SIZE, UserAddr};
-use platform::{ExitStatus, FutexCall, HostCall, HostCallError, HostCallFailure, Registers};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use abi::{Errno, PAGE_SIZE, UserAddr};
+use guest_process::{Encoded, PASSED, RawCall, answer, blocks, encode, guest_range};
+use platform::{ExitStatus, HostCall, HostCallError, HostCallFailure, Registers};
 
 use crate::context::{KICK, Tracee, errno, restarts};
-use crate::process::guest_range;
 use crate::stop::Stop;
 use crate::stub::{Entry, FIRST_PASSED_FD};
 use crate::sys::{self, Resume};
 
 /// Calls in one batch: what fits on the request page, with room for a futex timeout.
 const BATCH: usize = 60;
-/// Descriptors in one batch: what fits into the slot's scratch area.
-const PASSED: usize = 32;
 const RECORD: usize = 64;
 /// Where a futex timeout lies on the request page.
 const TIMEOUT: u64 = PAGE_SIZE - 64;
@@ -37,19 +32,6 @@ pub(crate) enum Cut {
     Fault,
     /// What it needs could not be sent.
     Failed(Errno),
-}
-
-/// A host call in registers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RawCall {
-    pub(crate) number: u64,
-    pub(crate) args: [u64; 6],
-}
-
-impl RawCall {
-    pub(crate) fn new(number: libc::c_long, args: [u64; 6]) -> RawCall {
-        RawCall { number: number.cast_unsigned(), args }
-    }
 }
 
 impl Tracee {
@@ -106,7 +88,7 @@ impl Tracee {
     pub(crate) fn raw_call(&mut self, call: RawCall, blocks: bool) -> Result<u64, Cut> {
         let [rdi, rsi, rdx, r10, r8, r9] = call.args;
         let regs = Registers { rax: call.number, rdi, rsi, rdx, r10, r8, r9, ..self.borrow_thread() };
-        let entry = self.process.shared.layout.call();
+        let entry = self.shared.layout.call();
         self.run_stub(entry, regs, blocks).map(|regs| regs.rax)
     }
 
@@ -129,7 +111,7 @@ impl Tracee {
         let mut raw = Vec::with_capacity(calls.len());
         let mut files: Vec<BorrowedFd<'_>> = Vec::new();
         for (index, call) in calls.iter().enumerate() {
-            match self.encode(call, &mut files) {
+            match encode(call, &mut files).and_then(|encoded| self.place(encoded)) {
                 Ok(call) => raw.push(call),
                 Err(error) => {
                     // Those before it are done, as the host would.
@@ -151,12 +133,26 @@ impl Tracee {
         self.run_records(&raw, &files).map_err(|(index, error)| fail(index, error))
     }
 
+    /// Puts into the request page and into the call what it lacks.
+    fn place(&mut self, encoded: Encoded) -> Result<RawCall, Errno> {
+        let mut call = encoded.call;
+        if encoded.takes_file {
+            call.args[4] += u64::from(FIRST_PASSED_FD);
+        }
+        if let Some(timeout) = encoded.timeout {
+            let at = self.shared.layout.request(self.slot) + TIMEOUT;
+            self.write_ours(at, &timeout).map_err(errno)?;
+            call.args[3] = at;
+        }
+        Ok(call)
+    }
+
     fn run_records(
         &mut self,
         calls: &[RawCall],
         files: &[BorrowedFd<'_>],
     ) -> Result<u64, (usize, HostCallError)> {
-        let layout = self.process.shared.layout;
+        let layout = self.shared.layout;
         let first = layout.request(self.slot);
         let mut bytes = Vec::with_capacity(calls.len() * RECORD);
         for call in calls {
@@ -167,7 +163,7 @@ impl Tracee {
         }
         let past = first + bytes.len() as u64;
         let failed = |error| (0, HostCallError::Failed(errno(error)));
-        self.process.write_ours(self.tid, first, &bytes).map_err(failed)?;
+        self.write_ours(first, &bytes).map_err(failed)?;
         let regs = Registers {
             rbx: first,
             rbp: past,
@@ -194,12 +190,8 @@ impl Tracee {
     /// Sends descriptors to the guest process, for the stub to receive. Never blocks: the queue is empty
     /// between host calls. It fails if the process is dying, whose end of the socket is closed.
     pub(crate) fn send(&mut self, control: &OwnedFd, files: &[BorrowedFd<'_>]) -> Result<(), Cut> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        ancillary.push(SendAncillaryMessage::ScmRights(files));
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        match rustix::net::sendmsg(control, &[IoSlice::new(&[0])], &mut ancillary, flags) {
-            Ok(_) => Ok(()),
+        match guest_process::send(control, files) {
+            Ok(()) => Ok(()),
             Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => Err(Cut::Died(self.finish())),
             // ETOOMANYREFS: more descriptors in flight than this user may have.
             Err(error) => Err(Cut::Failed(errno(error.into()))),
@@ -211,98 +203,11 @@ impl Tracee {
             return Err(Errno::EFAULT);
         }
         let regs = Registers { rax: u64::from(old), rsi: u64::from(new), rdi: at.0, ..self.borrow_thread() };
-        let entry = self.process.shared.layout.exchange();
+        let entry = self.shared.layout.exchange();
         match self.run_stub(entry, regs, false) {
             Ok(regs) => Ok(regs.rax as u32),
             Err(_) => Err(Errno::EFAULT),
         }
-    }
-
-    /// A call of the closed list as the host wants it; what the list does not allow is `EINVAL`.
-    fn encode<'a>(&mut self, call: &HostCall<'a>, files: &mut Vec<BorrowedFd<'a>>) -> Result<RawCall, Errno> {
-        let range = |addr: UserAddr, len: u64| {
-            if guest_range(addr, len) { Ok(addr.0) } else { Err(Errno::EINVAL) }
-        };
-        Ok(match *call {
-            HostCall::Map { addr, len, prot, flags, file } => {
-                range(addr, len)?;
-                check_map_flags(flags)?;
-                let (fd, offset) = match file {
-                    Some(file) => {
-                        files.push(file.fd);
-                        (u64::from(FIRST_PASSED_FD) + files.len() as u64 - 1, file.offset)
-                    }
-                    None if flags & libc::MAP_ANONYMOUS.cast_unsigned() != 0 => (u64::MAX, 0),
-                    None => return Err(Errno::EBADF),
-                };
-                let args = [addr.0, len, u64::from(prot), u64::from(flags), fd, offset];
-                RawCall::new(libc::SYS_mmap, args)
-            }
-            HostCall::Unmap { addr, len } => {
-                RawCall::new(libc::SYS_munmap, [range(addr, len)?, len, 0, 0, 0, 0])
-            }
-            HostCall::Protect { addr, len, prot } => {
-                RawCall::new(libc::SYS_mprotect, [range(addr, len)?, len, u64::from(prot), 0, 0, 0])
-            }
-            HostCall::Remap { addr, old_len, new_len, to, keep_old } => {
-                range(addr, old_len)?;
-                range(to.unwrap_or(addr), new_len)?;
-                if old_len == 0 {
-                    return Err(Errno::EINVAL);
-                }
-                let mut flags = 0;
-                if to.is_some() {
-                    flags |= libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-                }
-                if keep_old {
-                    flags |= libc::MREMAP_DONTUNMAP;
-                }
-                let to = to.unwrap_or(UserAddr::NULL).0;
-                let args = [addr.0, old_len, new_len, u64::from(flags.cast_unsigned()), to, 0];
-                RawCall::new(libc::SYS_mremap, args)
-            }
-            HostCall::Advise { addr, len, advice } => {
-                range(addr, len)?;
-                check_advice(advice)?;
-                let advice = u64::from(advice.cast_unsigned());
-                RawCall::new(libc::SYS_madvise, [addr.0, len, advice, 0, 0, 0])
-            }
-            HostCall::Futex(futex) => self.encode_futex(&futex)?,
-            HostCall::UnmapAll => RawCall::new(libc::SYS_munmap, [0, GUEST_TOP, 0, 0, 0, 0]),
-        })
-    }
-
-    fn encode_futex(&mut self, call: &FutexCall) -> Result<RawCall, Errno> {
-        let uses_second =
-            matches!(command(call.op), libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE | libc::FUTEX_WAKE_OP);
-        if !known_futex(call.op) {
-            return Err(Errno::ENOSYS);
-        }
-        if !guest_range(call.uaddr, 4) || uses_second && !guest_range(call.uaddr2, 4) {
-            return Err(Errno::EFAULT);
-        }
-        let fourth = match call.timeout {
-            Some((seconds, nanoseconds)) if !uses_second => {
-                let at = self.process.shared.layout.request(self.slot) + TIMEOUT;
-                let mut bytes = [0u8; 16];
-                let (first, second) = bytes.split_at_mut(8);
-                first.copy_from_slice(&seconds.to_ne_bytes());
-                second.copy_from_slice(&nanoseconds.to_ne_bytes());
-                self.process.write_ours(self.tid, at, &bytes).map_err(errno)?;
-                at
-            }
-            _ if uses_second => u64::from(call.val2),
-            _ => 0,
-        };
-        let second = if uses_second { call.uaddr2.0 } else { 0 };
-        let (mut op, mut val3) = (call.op, call.val3);
-        if command(op) == libc::FUTEX_WAIT && call.timeout.is_some() {
-            // FUTEX_WAIT would take the time as relative.
-            op = op & !FUTEX_COMMANDS | libc::FUTEX_WAIT_BITSET.cast_unsigned();
-            val3 = u32::MAX;
-        }
-        let args = [call.uaddr.0, u64::from(op), u64::from(call.val), fourth, second, u64::from(val3)];
-        Ok(RawCall::new(libc::SYS_futex, args))
     }
 }
 
@@ -330,14 +235,6 @@ impl From<Cut> for HostCallError {
     }
 }
 
-/// A host call's result register.
-pub(crate) fn answer(result: u64) -> Result<u64, Errno> {
-    match i32::try_from(result.cast_signed()) {
-        Ok(number @ -4095..=-1) => Err(Errno::from_raw(-number)),
-        _ => Ok(result),
-    }
-}
-
 /// How many of these go in one hand-over: a call that may block goes alone.
 fn batch_len(calls: &[HostCall<'_>]) -> usize {
     let mut files = 0;
@@ -351,73 +248,4 @@ fn batch_len(calls: &[HostCall<'_>]) -> usize {
         }
     }
     calls.len()
-}
-
-/// The bits of a futex operation that are not flags (`FUTEX_CMD_MASK`).
-const FUTEX_COMMANDS: u32 = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned();
-
-fn command(op: u32) -> i32 {
-    (op & FUTEX_COMMANDS).cast_signed()
-}
-
-fn known_futex(op: u32) -> bool {
-    matches!(
-        command(op),
-        libc::FUTEX_WAIT
-            | libc::FUTEX_WAKE
-            | libc::FUTEX_REQUEUE
-            | libc::FUTEX_CMP_REQUEUE
-            | libc::FUTEX_WAKE_OP
-            | libc::FUTEX_WAIT_BITSET
-            | libc::FUTEX_WAKE_BITSET
-    )
-}
-
-/// Whether it may sleep until somebody else acts.
-fn blocks(call: &HostCall<'_>) -> bool {
-    matches!(call, HostCall::Futex(futex)
-        if matches!(command(futex.op), libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET))
-}
-
-/// Mappings have a fixed place and take neither huge nor locked pages.
-fn check_map_flags(flags: u32) -> Result<(), Errno> {
-    let fixed = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE).cast_unsigned();
-    let known = (libc::MAP_SHARED
-        | libc::MAP_PRIVATE
-        | libc::MAP_FIXED
-        | libc::MAP_FIXED_NOREPLACE
-        | libc::MAP_ANONYMOUS
-        | libc::MAP_NORESERVE
-        | libc::MAP_POPULATE
-        | libc::MAP_NONBLOCK
-        | libc::MAP_GROWSDOWN
-        | libc::MAP_STACK)
-        .cast_unsigned();
-    if flags & fixed == 0 || flags & !known != 0 { Err(Errno::EINVAL) } else { Ok(()) }
-}
-
-/// Advice without effect outside the process: not REMOVE (punches holes into files), HWPOISON,
-/// SOFT_OFFLINE, MERGEABLE.
-fn check_advice(advice: i32) -> Result<(), Errno> {
-    match advice {
-        libc::MADV_NORMAL
-        | libc::MADV_RANDOM
-        | libc::MADV_SEQUENTIAL
-        | libc::MADV_WILLNEED
-        | libc::MADV_DONTNEED
-        | libc::MADV_FREE
-        | libc::MADV_COLD
-        | libc::MADV_PAGEOUT
-        | libc::MADV_DONTFORK
-        | libc::MADV_DOFORK
-        | libc::MADV_WIPEONFORK
-        | libc::MADV_KEEPONFORK
-        | libc::MADV_DONTDUMP
-        | libc::MADV_DODUMP
-        | libc::MADV_HUGEPAGE
-        | libc::MADV_NOHUGEPAGE
-        | libc::MADV_POPULATE_READ
-        | libc::MADV_POPULATE_WRITE => Ok(()),
-        _ => Err(Errno::EINVAL),
-    }
 }

@@ -4,11 +4,11 @@
 //! Main types: [`Ptrace`], which is the [`platform::Platform`]; inside, `Process` (an address space) and
 //! `Tracee` (a context).
 //!
-//! Modules: `stub` (our code in guest processes), `filter` (their seccomp filter), `launch` and `spawner`
-//! (where they come from), `process`, `context` (the loop), `stop` (typed wait results), `host_call`,
-//! `fork`, `slots`, `placement`, `sys` (the requests); [`probe`], what the host can do.
+//! Modules: `stub` (our code in guest processes), `filter` (their seccomp filter), `spawner` (where they come
+//! from), `context` (the loop), `stop` (typed wait results), `host_call`, `fork`, `sys` (the requests);
+//! [`probe`], what the host can do.
 //!
-//! Neighbours: implements the traits of `platform`; the kernel knows only these.
+//! Neighbours: on `guest-process`; implements the traits of `platform`; the kernel knows only these.
 #![allow(
     clippy::cast_possible_truncation,
     reason = "x86-64 only: usize is u64; registers and BPF constants are taken in halves on purpose"
@@ -18,13 +18,8 @@ mod context;
 mod filter;
 mod fork;
 mod host_call;
-mod launch;
-mod meter;
-mod placement;
 pub mod probe;
-mod process;
 mod shared;
-mod slots;
 mod spawner;
 mod stop;
 mod stub;
@@ -60,14 +55,14 @@ impl Ptrace {
             .map_err(|source| PlatformError { what: "resetting SIGCHLD", source })?;
         let shared = Arc::new(Shared::new(options)?);
         let spawner = spawner::start(Arc::clone(&shared))?;
-        if shared.placement.enabled() {
+        if shared.guests.placement.enabled() {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new()
                 .name("placement".into())
-                .spawn(move || shared.placement.tick())
+                .spawn(move || shared.guests.placement.tick())
                 .map_err(|source| PlatformError { what: "starting the placement thread", source })?;
         }
-        let fresh = shared.found.get().map_or(&[][..], |found| &found.fresh_fp);
+        let fresh = shared.fresh_fp();
         // The features are told in the bytes that software may use (USER_XSTATE_XCR0_WORD).
         let features =
             fresh.get(464..472).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes);
@@ -95,6 +90,6 @@ impl Platform for Ptrace {
 
 impl Drop for Ptrace {
     fn drop(&mut self) {
-        self.shared.placement.end();
+        self.shared.guests.placement.end();
     }
 }

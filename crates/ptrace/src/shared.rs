@@ -1,12 +1,10 @@
 //! What all guest processes of one platform share.
 
-use std::collections::HashSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
-use platform::{PlatformError, Vdso};
+use guest_process::Guests;
+use platform::PlatformError;
 
-use crate::placement::Placement;
 use crate::stub::Layout;
 use crate::sys::Resume;
 
@@ -59,13 +57,9 @@ impl Options {
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) layout: Layout,
-    /// The kernel's pid: what guest processes' `getppid` gives.
-    pub(crate) kernel: u32,
-    /// Set by the spawner once its first guest process stands.
-    pub(crate) found: OnceLock<Found>,
-    /// The tgids of all guest processes that are not reaped yet.
-    pub(crate) processes: Mutex<HashSet<i32>>,
-    pub(crate) placement: Placement,
+    pub(crate) guests: Arc<Guests>,
+    /// The extended state of a fresh process: set by the spawner once its first guest process stands.
+    pub(crate) fresh_fp: OnceLock<Vec<u8>>,
 }
 
 impl Shared {
@@ -73,25 +67,12 @@ impl Shared {
     pub(crate) fn new(options: Options) -> Result<Shared, PlatformError> {
         let layout = Layout::random()
             .map_err(|source| PlatformError { what: "drawing the stub's address", source })?;
-        Ok(Shared {
-            options,
-            layout,
-            kernel: std::process::id(),
-            found: OnceLock::new(),
-            processes: Mutex::default(),
-            placement: Placement::new(options.placement),
-        })
+        let guests = Arc::new(Guests::new(options.batch, options.placement));
+        Ok(Shared { options, layout, guests, fresh_fp: OnceLock::new() })
     }
 
-    /// Bytes of the extended state.
-    pub(crate) fn fp_size(&self) -> usize {
-        self.found.get().map_or(0, |found| found.fresh_fp.len())
-    }
-}
-
-/// What the first guest process showed of this host.
-pub(crate) struct Found {
-    pub(crate) vdso: Option<Vdso>,
     /// The extended state of a fresh process.
-    pub(crate) fresh_fp: Vec<u8>,
+    pub(crate) fn fresh_fp(&self) -> &[u8] {
+        self.fresh_fp.get().map_or(&[], Vec::as_slice)
+    }
 }

@@ -11,23 +11,20 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use abi::PAGE_SIZE;
+use guest_process::{
+    Process, RawCall, Slots, answer, control_socket, find_vdso, launch, read_maps, set_limits,
+};
 use platform::{Context, NewProcess, PlatformError, Registers, Trap, Vdso};
-use rustix::process::{Pid, Resource, Rlimit};
 
 use crate::context::Tracee;
 use crate::filter;
-use crate::host_call::{Cut, RawCall, answer, in_stub};
-use crate::launch;
-use crate::process::Process;
-use crate::shared::{Found, Shared};
-use crate::slots::Slots;
+use crate::host_call::{Cut, in_stub};
+use crate::shared::Shared;
 use crate::stub::{FIRST_PASSED_FD, SLOTS};
 
 /// What the spawner is asked for: a fresh guest process.
 pub(crate) type Request = SyncSender<Result<NewProcess, PlatformError>>;
 
-/// Added to what umlaut itself has: guests go first when memory runs out.
-const OOM_SCORE_ADJ: i32 = 300;
 /// Room for the extended state of any processor (8 KiB of AMX tiles included).
 const XSTATE_ROOM: usize = 64 * 1024;
 
@@ -72,19 +69,21 @@ fn serve(shared: &Arc<Shared>, mut zygote: Tracee, inbox: &Receiver<Request>) {
 }
 
 fn make_zygote(shared: &Arc<Shared>) -> Result<Tracee, PlatformError> {
-    let (ours, theirs) = crate::fork::control_socket().map_err(failed("making a control socket"))?;
-    let pid = launch::launch(shared.layout, theirs.as_fd())?;
+    let (ours, theirs) = control_socket().map_err(failed("making a control socket"))?;
+    let pid = launch(&shared.layout.image(), theirs.as_fd())?;
     drop(theirs);
-    let process = Process::register(Arc::clone(shared), pid, ours, Arc::new(Slots::with(0)))
-        .map_err(failed("watching the first guest process"))?;
-    let mut zygote = Tracee::attach(Arc::new(process), pid, 0, Registers::default())?;
+    let process =
+        Process::register(Arc::clone(&shared.guests), pid, ours, Arc::new(Slots::with(SLOTS as u32, 0)))
+            .map_err(failed("watching the first guest process"))?;
+    let mut zygote = Tracee::attach(Arc::clone(shared), Arc::new(process), pid, 0, Registers::default())?;
     let vdso = set_up(&mut zygote).map_err(failed("setting up the first guest process"))?;
     try_mode(&mut zygote).map_err(failed("trying to intercept a system call"))?;
     let mut fresh_fp = vec![0; XSTATE_ROOM];
     let size = crate::sys::xstate(pid, &mut fresh_fp).map_err(failed("reading the extended state"))?;
     fresh_fp.truncate(size);
     // Set by the first one; a later one is no different.
-    let _ = shared.found.set(Found { vdso, fresh_fp });
+    let _ = shared.guests.vdso.set(vdso);
+    let _ = shared.fresh_fp.set(fresh_fp);
     Ok(zygote)
 }
 
@@ -94,19 +93,19 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> PlatformError {
 
 /// All that a fresh guest process needs, the filter last.
 fn set_up(zygote: &mut Tracee) -> io::Result<Option<Vdso>> {
-    let shared = Arc::clone(&zygote.process.shared);
+    let shared = Arc::clone(&zygote.shared);
     let layout = shared.layout;
     let pid = zygote.tid;
     set_limits(pid)?;
     let pdeathsig = [libc::PR_SET_PDEATHSIG as u64, libc::SIGKILL as u64, 0, 0, 0, 0];
     call(zygote, libc::SYS_prctl, pdeathsig)?;
-    if call(zygote, libc::SYS_getppid, [0; 6])? != u64::from(shared.kernel) {
+    if call(zygote, libc::SYS_getppid, [0; 6])? != u64::from(shared.guests.kernel) {
         return Err(io::Error::other("its parent is not the kernel"));
     }
     // What the stub closes descriptors by, since Linux 5.9.
     call(zygote, libc::SYS_close_range, [FIRST_PASSED_FD.into(), u32::MAX.into(), 0, 0, 0, 0])?;
     let maps = read_maps(pid)?;
-    for map in maps.iter().filter(|map| !map.stays(layout.text())) {
+    for map in maps.iter().filter(|map| !map.is_vdso() && map.start != layout.text()) {
         call(zygote, libc::SYS_munmap, [map.start, map.end - map.start, 0, 0, 0, 0])?;
     }
     let private = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE)
@@ -125,13 +124,13 @@ fn set_up(zygote: &mut Tracee) -> io::Result<Option<Vdso>> {
     name(zygote, page)?;
     forbid_files(zygote, page);
     install_filter(zygote, page)?;
-    zygote.process.write_ours(pid, page, &[0; PAGE_SIZE as usize])?;
+    zygote.write_ours(page, &[0; PAGE_SIZE as usize])?;
     Ok(find_vdso(&maps))
 }
 
 /// Whether the host intercepts as the mode says: the call that a parked thread makes is one to try it on.
 fn try_mode(zygote: &mut Tracee) -> io::Result<()> {
-    let text = zygote.process.shared.layout.text();
+    let text = zygote.shared.layout.text();
     *zygote.registers_mut() = in_stub(*zygote.registers(), text);
     match zygote.run() {
         Trap::Syscall(entry) if entry.number == libc::SYS_pause.cast_unsigned() && entry.native => Ok(()),
@@ -147,31 +146,8 @@ fn call(zygote: &mut Tracee, number: libc::c_long, args: [u64; 6]) -> io::Result
     }
 }
 
-/// From outside, since the kernel's own /proc files belong to root while it is undumpable.
-fn set_limits(pid: i32) -> io::Result<()> {
-    let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
-    let score = (own.trim().parse().unwrap_or(0) + OOM_SCORE_ADJ).min(1000);
-    if let Err(error) = std::fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string()) {
-        tracing::debug!(%error, "guest processes do not go first when memory runs out");
-    }
-    let pid = Pid::from_raw(pid);
-    // A core limit of 1 stops core pipes too, which 0 does not (fs/coredump.c).
-    for (resource, limit) in
-        [(Resource::Core, 1), (Resource::Nofile, 256), (Resource::Msgqueue, 0), (Resource::Rtprio, 0)]
-    {
-        let old =
-            rustix::process::prlimit(pid, resource, Rlimit { current: Some(limit), maximum: Some(limit) });
-        match old {
-            // A harder limit than ours may not be raised, and need not be.
-            Ok(_) | Err(rustix::io::Errno::PERM) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
 fn name(zygote: &mut Tracee, page: u64) -> io::Result<()> {
-    zygote.process.write_ours(zygote.tid, page, b"umlaut-guest\0\0\0\0")?;
+    zygote.write_ours(page, b"umlaut-guest\0\0\0\0")?;
     call(zygote, libc::SYS_prctl, [libc::PR_SET_NAME as u64, page, 0, 0, 0, 0]).map(drop)
 }
 
@@ -182,7 +158,7 @@ fn forbid_files(zygote: &mut Tracee, page: u64) {
     /// All file rights of the first version of Landlock's ABI.
     const ALL_RIGHTS: u64 = (1 << 13) - 1;
     let restrict = |zygote: &mut Tracee| -> io::Result<()> {
-        zygote.process.write_ours(zygote.tid, page, &ALL_RIGHTS.to_ne_bytes())?;
+        zygote.write_ours(page, &ALL_RIGHTS.to_ne_bytes())?;
         let ruleset = call(zygote, CREATE_RULESET, [page, 8, 0, 0, 0, 0])?;
         let restricted = call(zygote, RESTRICT_SELF, [ruleset, 0, 0, 0, 0, 0]);
         call(zygote, libc::SYS_close, [ruleset, 0, 0, 0, 0, 0])?;
@@ -194,7 +170,7 @@ fn forbid_files(zygote: &mut Tracee, page: u64) {
 }
 
 fn install_filter(zygote: &mut Tracee, page: u64) -> io::Result<()> {
-    let program = filter::filter(zygote.process.shared.layout.text());
+    let program = filter::filter(zygote.shared.layout.text());
     let mut bytes = Vec::with_capacity(program.len() * 8 + 16);
     // struct sock_fprog: the length, then where the instructions are.
     bytes.extend_from_slice(&(program.len() as u64).to_ne_bytes());
@@ -207,47 +183,9 @@ fn install_filter(zygote: &mut Tracee, page: u64) -> io::Result<()> {
     if bytes.len() as u64 > SLOTS * PAGE_SIZE {
         return Err(io::Error::other("the filter is too long"));
     }
-    zygote.process.write_ours(zygote.tid, page, &bytes)?;
+    zygote.write_ours(page, &bytes)?;
     let args = [libc::PR_SET_SECCOMP as u64, u64::from(libc::SECCOMP_MODE_FILTER), page, 0, 0, 0];
     call(zygote, libc::SYS_prctl, args).map(drop)
-}
-
-/// A line of the host's `/proc/PID/maps`.
-struct Map {
-    start: u64,
-    end: u64,
-    name: String,
-}
-
-impl Map {
-    /// Whether a guest process keeps it: the stub's text, and what the host's vDSO needs.
-    fn stays(&self, text: u64) -> bool {
-        self.start == text || self.name.starts_with("[v")
-    }
-}
-
-fn read_maps(pid: i32) -> io::Result<Vec<Map>> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
-    let parse = |line: &str| {
-        let mut fields = line.split_ascii_whitespace();
-        let (start, end) = fields.next()?.split_once('-')?;
-        Some(Map {
-            start: u64::from_str_radix(start, 16).ok()?,
-            end: u64::from_str_radix(end, 16).ok()?,
-            name: fields.nth(4).unwrap_or_default().to_owned(),
-        })
-    };
-    Ok(text.lines().filter_map(parse).collect())
-}
-
-fn find_vdso(maps: &[Map]) -> Option<Vdso> {
-    let image = maps.iter().find(|map| map.name == "[vdso]")?;
-    let vvar = maps.iter().find(|map| map.name.starts_with("[vvar"))?;
-    Some(Vdso {
-        vvar: abi::UserAddr(vvar.start),
-        image: abi::UserAddr(image.start),
-        end: abi::UserAddr(image.end),
-    })
 }
 
 #[cfg(test)]

@@ -18,9 +18,8 @@ use std::arch::global_asm;
 
 use abi::{GUEST_TOP, PAGE_SIZE};
 
-/// The descriptor of the control socket in every guest process, the only one it has between host calls. The
-/// lowest number, so that those which host calls receive are known: they follow it.
-pub(crate) const CONTROL_FD: u32 = 0;
+pub(crate) use guest_process::CONTROL_FD;
+
 /// The first descriptor that a host call gets by `SCM_RIGHTS`: the lowest free one.
 pub(crate) const FIRST_PASSED_FD: u32 = CONTROL_FD + 1;
 /// Guest threads in one address space, at most.
@@ -33,9 +32,6 @@ const REQUESTS: u64 = 16 * PAGE_SIZE;
 const SCRATCH: u64 = REQUESTS + SLOTS * PAGE_SIZE + 16 * PAGE_SIZE;
 /// Where it ends.
 const END: u64 = SCRATCH + SLOTS * SCRATCH_SIZE;
-/// What the stub's range must stay below: with ADDR_NO_RANDOMIZE and a stack limit of 8 MiB the host puts
-/// the vdso just below 0x7fff_f800_0000.
-const CEILING: u64 = 0x7fff_f000_0000;
 
 // The text. `receive` takes the descriptors that the kernel has sent: the message header lies in the
 // scratch area (r13), since the host writes into it; what a guest thread scribbles there in the meantime
@@ -218,7 +214,7 @@ impl Layout {
         let mut bytes = [0u8; 8];
         rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
         let lowest = GUEST_TOP + 16 * PAGE_SIZE;
-        let pages = (CEILING - END - lowest) / PAGE_SIZE;
+        let pages = (guest_process::CEILING - END - lowest) / PAGE_SIZE;
         Ok(Layout { base: lowest + u64::from_ne_bytes(bytes) % pages * PAGE_SIZE })
     }
 
@@ -281,71 +277,8 @@ impl Layout {
 
     /// The stub as an executable: one segment, readable and executable, at the base; nothing else.
     pub(crate) fn image(self) -> Vec<u8> {
-        let mut image = vec![0; PAGE_SIZE as usize];
-        let headers = headers(self.base, text().len() as u64);
-        if let Some(start) = image.get_mut(..headers.len()) {
-            start.copy_from_slice(&headers);
-        }
-        image.extend_from_slice(text());
-        image
+        guest_process::executable(self.base, text())
     }
-}
-
-const HEADERS: usize = 64 + 2 * 56;
-
-/// The ELF headers of an executable whose text, `len` bytes from the file's second page on, is mapped and
-/// entered at `base`.
-fn headers(base: u64, len: u64) -> [u8; HEADERS] {
-    const PT_LOAD: u64 = 1;
-    const PT_GNU_STACK: u64 = 0x6474_e551;
-    const READ_EXECUTE: u64 = 5;
-    const READ_WRITE: u64 = 6;
-    let words: [u64; HEADERS / 8] = [
-        // Elf64_Ehdr: magic, 64-bit, little endian, System V; ET_EXEC, EM_X86_64, version 1; entry; where
-        // the program headers are; no section headers; sizes and numbers.
-        0x0001_0102_464c_457f,
-        0,
-        1 << 32 | 62 << 16 | 2,
-        base,
-        64,
-        0,
-        56 << 48 | 64 << 32,
-        2,
-        PT_LOAD | READ_EXECUTE << 32,
-        PAGE_SIZE,
-        base,
-        base,
-        len,
-        len,
-        PAGE_SIZE,
-        PT_GNU_STACK | READ_WRITE << 32,
-        0,
-        0,
-        0,
-        0,
-        0,
-        16,
-    ];
-    let mut bytes = [0; HEADERS];
-    for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-        place.copy_from_slice(&word.to_le_bytes());
-    }
-    bytes
-}
-
-/// An executable that exits with status 0 at once, to try whether such a thing can be executed.
-pub(crate) fn exiting_image() -> [u8; 2 * PAGE_SIZE as usize] {
-    // mov eax, 60; xor edi, edi; syscall
-    const EXIT: [u8; 9] = [0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05];
-    let mut image = [0; 2 * PAGE_SIZE as usize];
-    let headers = headers(0x40_0000, EXIT.len() as u64);
-    for (place, byte) in image.iter_mut().zip(headers) {
-        *place = byte;
-    }
-    for (place, byte) in image.iter_mut().skip(PAGE_SIZE as usize).zip(EXIT) {
-        *place = byte;
-    }
-    image
 }
 
 /// The stub's text.
@@ -376,7 +309,7 @@ mod tests {
         for _ in 0..1000 {
             let layout = Layout::random().unwrap();
             assert!(layout.text() > GUEST_TOP && layout.text().is_multiple_of(PAGE_SIZE));
-            assert!(layout.text() + END <= CEILING);
+            assert!(layout.text() + END <= guest_process::CEILING);
             let (requests, len) = layout.requests();
             assert_eq!(layout.request(SLOTS as u32 - 1) + PAGE_SIZE, requests + len);
             let (scratch, len) = layout.scratch_area();

@@ -1,6 +1,8 @@
 //! The filter against a plain statement of what it should do, by an interpreter; and each comparison in it
 //! is needed: changing any makes some verdict wrong.
 
+use abi::PAGE_SIZE;
+
 use super::*;
 
 const TEXT: u64 = 0x7fff_e123_4000;

@@ -5,7 +5,6 @@
 #![allow(unsafe_code, reason = "raw calls in forked children")]
 
 use super::child::{WRONG, check, child_result, errno, fork, require};
-use crate::stub;
 
 const CREATE_RULESET: libc::c_long = 444;
 const RESTRICT_SELF: libc::c_long = 446;
@@ -37,7 +36,7 @@ pub(super) fn memfd_exec() -> Result<(), i32> {
     const ALREADY: i32 = 0;
     fn execute() -> Result<(), i32> {
         // An image without allocating: fork's child may not.
-        let image = stub::exiting_image();
+        let image = guest_process::exiting_image();
         let fd = match memfd(MFD_EXEC, &image) {
             Err(libc::EINVAL) => memfd(0, &image)?,
             other => other?,

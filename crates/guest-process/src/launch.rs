@@ -14,18 +14,18 @@ use std::path::{Path, PathBuf};
 use platform::PlatformError;
 use rustix::fs::{MemfdFlags, SealFlags};
 
-use crate::stub::{CONTROL_FD, Layout};
+use crate::CONTROL_FD;
 
 /// Descriptors that the child must not overwrite while it arranges its own lie from here on.
 const HIGH: RawFd = 16;
-/// The host puts the stack and the vdso where [`Layout`] expects them for this or less.
+/// The host puts the stack and the vdso above [`CEILING`](crate::CEILING) for this or less.
 const STACK: u64 = 8 << 20;
 
 /// Starts the stub with `control` as its control socket; returns its pid. It waits at its entry, its
 /// environment empty, in a session of its own.
-pub(crate) fn launch(layout: Layout, control: BorrowedFd<'_>) -> Result<i32, PlatformError> {
+pub fn launch(image: &[u8], control: BorrowedFd<'_>) -> Result<i32, PlatformError> {
     let failed = |what| move |source| PlatformError { what, source };
-    let image = executable(&layout.image())?;
+    let image = executable_file(image)?;
     let image = high(image.as_fd()).map_err(failed("duplicating a descriptor"))?;
     let control = high(control).map_err(failed("duplicating a descriptor"))?;
     let (mut report, child_report) = pipe().map_err(failed("making a pipe"))?;
@@ -44,7 +44,8 @@ pub(crate) fn launch(layout: Layout, control: BorrowedFd<'_>) -> Result<i32, Pla
                 // Closed by the exec.
                 Err(_) => Ok(pid),
                 Ok(()) => {
-                    crate::stop::reap(pid);
+                    // An error is ECHILD: nothing left to reap.
+                    let _ = host::wait::wait(pid, libc::WEXITED);
                     let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
                     Err(failed("executing the stub")(source))
                 }
@@ -123,7 +124,10 @@ unsafe fn close_all_but_control() -> bool {
 }
 
 /// A sealed executable file that holds `image`, by a descriptor that cannot write.
-fn executable(image: &[u8]) -> Result<OwnedFd, PlatformError> {
+///
+/// # Errors
+/// The host allows none.
+pub fn executable_file(image: &[u8]) -> Result<OwnedFd, PlatformError> {
     match in_memory(image) {
         Ok(file) => Ok(file),
         // vm.memfd_noexec=2 forbids executable ones (EACCES).

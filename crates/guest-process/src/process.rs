@@ -13,18 +13,18 @@ use parking_lot::Mutex;
 use platform::{AddressSpace, GuestRange, HostUsage, Reach, Vdso};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-use crate::shared::Shared;
+use crate::guests::Guests;
 use crate::slots::Slots;
 
 /// A guest host process.
-pub(crate) struct Process {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) tgid: i32,
+pub struct Process {
+    pub guests: Arc<Guests>,
+    pub tgid: i32,
     pidfd: OwnedFd,
     /// The kernel's end of its control socket. Locked from sending descriptors until the guest has used
     /// and closed them, or another thread's host call would receive them.
-    pub(crate) control: Mutex<OwnedFd>,
-    pub(crate) slots: Arc<Slots>,
+    pub control: Mutex<OwnedFd>,
+    pub slots: Arc<Slots>,
     /// `/proc/PID/mem`, opened when first needed.
     memory: OnceLock<Option<File>>,
     last_usage: Arc<OnceLock<HostUsage>>,
@@ -35,19 +35,19 @@ impl Process {
     ///
     /// # Errors
     /// `EEXIST` if it is registered, or what `pidfd_open` says.
-    pub(crate) fn register(
-        shared: Arc<Shared>,
+    pub fn register(
+        guests: Arc<Guests>,
         tgid: i32,
         control: OwnedFd,
         slots: Arc<Slots>,
     ) -> std::io::Result<Process> {
         let pid = Pid::from_raw(tgid).ok_or(rustix::io::Errno::SRCH)?;
-        if !shared.processes.lock().insert(tgid) {
+        if !guests.processes.lock().insert(tgid) {
             return Err(rustix::io::Errno::EXIST.into());
         }
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => Ok(Process {
-                shared,
+                guests,
                 tgid,
                 pidfd,
                 control: Mutex::new(control),
@@ -56,32 +56,14 @@ impl Process {
                 last_usage: Arc::default(),
             }),
             Err(error) => {
-                shared.processes.lock().remove(&tgid);
+                guests.processes.lock().remove(&tgid);
                 Err(error.into())
             }
         }
     }
 
-    /// Writes memory of ours above the guest's range, whatever its protection (`FOLL_FORCE`). Only from a
-    /// thread that traces it: hosts may restrict this to tracers (`proc_mem.force_override=ptrace`), or
-    /// forbid it, which leaves `PTRACE_POKEDATA`.
-    pub(crate) fn write_ours(&self, tid: i32, at: u64, bytes: &[u8]) -> std::io::Result<()> {
-        if let Some(memory) = self.memory()
-            && memory.write_all_at(bytes, at).is_ok()
-        {
-            return Ok(());
-        }
-        for (index, chunk) in (0u64..).zip(bytes.chunks(8)) {
-            let mut word = [0u8; 8];
-            if let Some(start) = word.get_mut(..chunk.len()) {
-                start.copy_from_slice(chunk);
-            }
-            crate::sys::poke(tid, at + index * 8, u64::from_ne_bytes(word))?;
-        }
-        Ok(())
-    }
-
-    fn memory(&self) -> Option<&File> {
+    /// Its `/proc/PID/mem`, where the host opens that.
+    pub fn memory(&self) -> Option<&File> {
         let open = || {
             let path = format!("/proc/{}/mem", self.tgid);
             File::options().read(true).write(true).open(path).ok()
@@ -158,7 +140,7 @@ impl AddressSpace for Process {
                 full_read(memory, start, into.get_mut(offset..offset + len).unwrap_or(&mut []))
             });
         }
-        if !self.shared.options.batch {
+        if !self.guests.batch {
             return Process::word_by_word(from, room, |start, offset, len| {
                 let into = into.get_mut(offset..offset + len).unwrap_or(&mut []);
                 host::vm::read_process(self.tgid, &[(start, len)], into).unwrap_or(0)
@@ -175,7 +157,7 @@ impl AddressSpace for Process {
                 full_write(memory, start, from.get(offset..offset + len).unwrap_or(&[]))
             });
         }
-        if !self.shared.options.batch {
+        if !self.guests.batch {
             return Process::word_by_word(to, room, |start, offset, len| {
                 let from = from.get(offset..offset + len).unwrap_or(&[]);
                 host::vm::write_process(self.tgid, from, &[(start, len)]).unwrap_or(0)
@@ -194,7 +176,7 @@ impl AddressSpace for Process {
     }
 
     fn vdso(&self) -> Option<Vdso> {
-        self.shared.found.get().and_then(|found| found.vdso)
+        self.guests.vdso.get().copied().flatten()
     }
 
     fn resident_pages(&self) -> (u64, u64) {
@@ -246,7 +228,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
         // Still a zombie of ours now, so no other child can have this pid yet.
-        self.shared.processes.lock().remove(&self.tgid);
+        self.guests.processes.lock().remove(&self.tgid);
         // An error is ECHILD: nothing left to reap.
         if let Ok(usage) = host::wait::reap_with_usage(self.tgid) {
             let _ = self.last_usage.set(crate::meter::reaped_usage(&usage));
@@ -280,6 +262,6 @@ fn full_write(memory: &File, start: u64, from: &[u8]) -> usize {
 }
 
 /// Whether `[start, start + len)` is a range that a host call may change.
-pub(crate) fn guest_range(start: UserAddr, len: u64) -> bool {
+pub fn guest_range(start: UserAddr, len: u64) -> bool {
     len <= GUEST_TOP && start.in_guest_range(len)
 }

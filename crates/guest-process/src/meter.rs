@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use platform::{HostUsage, Meter};
 
 /// One guest thread's.
-pub(crate) struct ThreadMeter {
+pub struct ThreadMeter {
     tgid: i32,
     tid: i32,
     /// What it was when last read, for when the thread has ended.
@@ -17,7 +17,7 @@ pub(crate) struct ThreadMeter {
 }
 
 impl ThreadMeter {
-    pub(crate) fn new(tgid: i32, tid: i32) -> ThreadMeter {
+    pub fn new(tgid: i32, tid: i32) -> ThreadMeter {
         ThreadMeter { tgid, tid, last: Mutex::default() }
     }
 }

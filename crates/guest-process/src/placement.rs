@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(4);
 const NOWHERE: i32 = -1;
 
 /// The placement of all guest threads of a platform.
-pub(crate) struct Placement {
+pub struct Placement {
     /// The CPUs that umlaut may use; `None` switches placement off.
     allowed: Option<CpuSet>,
     pins: Mutex<Vec<Arc<Pin>>>,
@@ -37,7 +37,7 @@ struct Ticker {
 
 /// The placement of one guest thread.
 #[derive(Debug)]
-pub(crate) struct Pin {
+pub struct Pin {
     tid: Pid,
     /// Where it is pinned, or [`NOWHERE`]. Changed under `change`.
     cpu: AtomicI32,
@@ -66,7 +66,7 @@ impl Pin {
 
 impl Placement {
     /// With `enabled` false it never does anything.
-    pub(crate) fn new(enabled: bool) -> Placement {
+    pub fn new(enabled: bool) -> Placement {
         let allowed = if enabled { sched_getaffinity(None).ok() } else { None };
         // On one CPU there is nothing to place.
         Placement {
@@ -79,12 +79,12 @@ impl Placement {
     }
 
     /// Whether a ticker is needed.
-    pub(crate) fn enabled(&self) -> bool {
+    pub fn enabled(&self) -> bool {
         self.allowed.is_some()
     }
 
     /// Begins to place `tid`, a stopped tracee.
-    pub(crate) fn add(&self, tid: i32) -> Option<Arc<Pin>> {
+    pub fn add(&self, tid: i32) -> Option<Arc<Pin>> {
         self.allowed?;
         let pin = Arc::new(Pin {
             tid: Pid::from_raw(tid)?,
@@ -99,12 +99,12 @@ impl Placement {
     }
 
     /// Ends it. After this the tid is not used any more.
-    pub(crate) fn remove(&self, pin: &Arc<Pin>) {
+    pub fn remove(&self, pin: &Arc<Pin>) {
         self.pins.lock().retain(|other| !Arc::ptr_eq(other, pin));
     }
 
     /// On the tracer's thread, before its stopped tracee goes on.
-    pub(crate) fn before_run(&self, pin: &Pin) {
+    pub fn before_run(&self, pin: &Pin) {
         let here = i32::try_from(sched_getcpu()).unwrap_or(NOWHERE);
         if pin.cpu.load(Ordering::Relaxed) != here {
             let mut set = CpuSet::new();
@@ -121,12 +121,12 @@ impl Placement {
     }
 
     /// On the tracer's thread, when its tracee has stopped.
-    pub(crate) fn after_run(&self, pin: &Pin) {
+    pub fn after_run(&self, pin: &Pin) {
         pin.step();
     }
 
     /// The ticker's whole life, on a thread of its own, until [`Placement::end`].
-    pub(crate) fn tick(&self) {
+    pub fn tick(&self) {
         let Some(allowed) = &self.allowed else { return };
         loop {
             let mut ticker = self.ticker.lock();
@@ -153,7 +153,7 @@ impl Placement {
     }
 
     /// Ends the ticker.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.ticker.lock().ended = true;
         self.wake.notify_one();
     }
@@ -179,7 +179,7 @@ impl Placement {
 
 impl Pin {
     /// Confines it for good: where its tracer is now confined to.
-    pub(crate) fn confine(&self, cpus: CpuSet) {
+    pub fn confine(&self, cpus: CpuSet) {
         *self.cpus.lock() = Some(cpus);
     }
 

@@ -1,0 +1,203 @@
+//! Host calls as numbers and arguments: the closed list of `platform` as the host wants it, for every
+//! platform whose guests are host processes.
+
+use std::os::fd::BorrowedFd;
+
+use abi::{Errno, GUEST_TOP, UserAddr};
+use platform::{FutexCall, HostCall};
+
+use crate::process::guest_range;
+
+/// A host call in registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawCall {
+    pub number: u64,
+    pub args: [u64; 6],
+}
+
+impl RawCall {
+    pub fn new(number: libc::c_long, args: [u64; 6]) -> RawCall {
+        RawCall { number: number.cast_unsigned(), args }
+    }
+}
+
+/// A call as the host wants it, and the time-out that must lie in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Encoded {
+    pub call: RawCall,
+    /// The descriptor (fifth argument) is an index into the files that go with the batch.
+    pub takes_file: bool,
+    /// A `struct timespec`, whose place is the call's fourth argument.
+    pub timeout: Option<[u8; 16]>,
+}
+
+impl From<RawCall> for Encoded {
+    fn from(call: RawCall) -> Encoded {
+        Encoded { call, takes_file: false, timeout: None }
+    }
+}
+
+/// A call of the closed list as the host wants it; what the list does not allow is `EINVAL`.
+///
+/// # Errors
+/// `EINVAL`; for futexes `ENOSYS` and `EFAULT`; `EBADF` for a mapping that needs a file and has none.
+pub fn encode<'a>(call: &HostCall<'a>, files: &mut Vec<BorrowedFd<'a>>) -> Result<Encoded, Errno> {
+    let range = |addr: UserAddr, len: u64| {
+        if guest_range(addr, len) { Ok(addr.0) } else { Err(Errno::EINVAL) }
+    };
+    let call = match *call {
+        HostCall::Map { addr, len, prot, flags, file } => {
+            range(addr, len)?;
+            check_map_flags(flags)?;
+            let (fd, offset) = match file {
+                Some(file) => {
+                    files.push(file.fd);
+                    (files.len() as u64 - 1, file.offset)
+                }
+                None if flags & libc::MAP_ANONYMOUS.cast_unsigned() != 0 => (u64::MAX, 0),
+                None => return Err(Errno::EBADF),
+            };
+            let args = [addr.0, len, u64::from(prot), u64::from(flags), fd, offset];
+            let call = RawCall::new(libc::SYS_mmap, args);
+            return Ok(Encoded { takes_file: file.is_some(), ..Encoded::from(call) });
+        }
+        HostCall::Unmap { addr, len } => RawCall::new(libc::SYS_munmap, [range(addr, len)?, len, 0, 0, 0, 0]),
+        HostCall::Protect { addr, len, prot } => {
+            RawCall::new(libc::SYS_mprotect, [range(addr, len)?, len, u64::from(prot), 0, 0, 0])
+        }
+        HostCall::Remap { addr, old_len, new_len, to, keep_old } => {
+            range(addr, old_len)?;
+            range(to.unwrap_or(addr), new_len)?;
+            if old_len == 0 {
+                return Err(Errno::EINVAL);
+            }
+            let mut flags = 0;
+            if to.is_some() {
+                flags |= libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+            }
+            if keep_old {
+                flags |= libc::MREMAP_DONTUNMAP;
+            }
+            let to = to.unwrap_or(UserAddr::NULL).0;
+            let args = [addr.0, old_len, new_len, u64::from(flags.cast_unsigned()), to, 0];
+            RawCall::new(libc::SYS_mremap, args)
+        }
+        HostCall::Advise { addr, len, advice } => {
+            range(addr, len)?;
+            check_advice(advice)?;
+            let advice = u64::from(advice.cast_unsigned());
+            RawCall::new(libc::SYS_madvise, [addr.0, len, advice, 0, 0, 0])
+        }
+        HostCall::Futex(futex) => return encode_futex(&futex),
+        HostCall::UnmapAll => RawCall::new(libc::SYS_munmap, [0, GUEST_TOP, 0, 0, 0, 0]),
+    };
+    Ok(call.into())
+}
+
+fn encode_futex(call: &FutexCall) -> Result<Encoded, Errno> {
+    let uses_second =
+        matches!(command(call.op), libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE | libc::FUTEX_WAKE_OP);
+    if !known_futex(call.op) {
+        return Err(Errno::ENOSYS);
+    }
+    if !guest_range(call.uaddr, 4) || uses_second && !guest_range(call.uaddr2, 4) {
+        return Err(Errno::EFAULT);
+    }
+    let timeout = call.timeout.filter(|_| !uses_second).map(|(seconds, nanoseconds)| {
+        let mut bytes = [0u8; 16];
+        let (first, second) = bytes.split_at_mut(8);
+        first.copy_from_slice(&seconds.to_ne_bytes());
+        second.copy_from_slice(&nanoseconds.to_ne_bytes());
+        bytes
+    });
+    let fourth = if uses_second { u64::from(call.val2) } else { 0 };
+    let second = if uses_second { call.uaddr2.0 } else { 0 };
+    let (mut op, mut val3) = (call.op, call.val3);
+    if command(op) == libc::FUTEX_WAIT && call.timeout.is_some() {
+        // FUTEX_WAIT would take the time as relative.
+        op = op & !FUTEX_COMMANDS | libc::FUTEX_WAIT_BITSET.cast_unsigned();
+        val3 = u32::MAX;
+    }
+    let args = [call.uaddr.0, u64::from(op), u64::from(call.val), fourth, second, u64::from(val3)];
+    Ok(Encoded { timeout, ..Encoded::from(RawCall::new(libc::SYS_futex, args)) })
+}
+
+/// A host call's result register.
+///
+/// # Errors
+/// The errno that it holds.
+pub fn answer(result: u64) -> Result<u64, Errno> {
+    match i32::try_from(result.cast_signed()) {
+        Ok(number @ -4095..=-1) => Err(Errno::from_raw(-number)),
+        _ => Ok(result),
+    }
+}
+
+/// The bits of a futex operation that are not flags (`FUTEX_CMD_MASK`).
+const FUTEX_COMMANDS: u32 = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned();
+
+fn command(op: u32) -> i32 {
+    (op & FUTEX_COMMANDS).cast_signed()
+}
+
+fn known_futex(op: u32) -> bool {
+    matches!(
+        command(op),
+        libc::FUTEX_WAIT
+            | libc::FUTEX_WAKE
+            | libc::FUTEX_REQUEUE
+            | libc::FUTEX_CMP_REQUEUE
+            | libc::FUTEX_WAKE_OP
+            | libc::FUTEX_WAIT_BITSET
+            | libc::FUTEX_WAKE_BITSET
+    )
+}
+
+/// Whether it may sleep until somebody else acts.
+pub fn blocks(call: &HostCall<'_>) -> bool {
+    matches!(call, HostCall::Futex(futex)
+        if matches!(command(futex.op), libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET))
+}
+
+/// Mappings have a fixed place and take neither huge nor locked pages.
+fn check_map_flags(flags: u32) -> Result<(), Errno> {
+    let fixed = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE).cast_unsigned();
+    let known = (libc::MAP_SHARED
+        | libc::MAP_PRIVATE
+        | libc::MAP_FIXED
+        | libc::MAP_FIXED_NOREPLACE
+        | libc::MAP_ANONYMOUS
+        | libc::MAP_NORESERVE
+        | libc::MAP_POPULATE
+        | libc::MAP_NONBLOCK
+        | libc::MAP_GROWSDOWN
+        | libc::MAP_STACK)
+        .cast_unsigned();
+    if flags & fixed == 0 || flags & !known != 0 { Err(Errno::EINVAL) } else { Ok(()) }
+}
+
+/// Advice without effect outside the process: not REMOVE (punches holes into files), HWPOISON,
+/// SOFT_OFFLINE, MERGEABLE.
+fn check_advice(advice: i32) -> Result<(), Errno> {
+    match advice {
+        libc::MADV_NORMAL
+        | libc::MADV_RANDOM
+        | libc::MADV_SEQUENTIAL
+        | libc::MADV_WILLNEED
+        | libc::MADV_DONTNEED
+        | libc::MADV_FREE
+        | libc::MADV_COLD
+        | libc::MADV_PAGEOUT
+        | libc::MADV_DONTFORK
+        | libc::MADV_DOFORK
+        | libc::MADV_WIPEONFORK
+        | libc::MADV_KEEPONFORK
+        | libc::MADV_DONTDUMP
+        | libc::MADV_DODUMP
+        | libc::MADV_HUGEPAGE
+        | libc::MADV_NOHUGEPAGE
+        | libc::MADV_POPULATE_READ
+        | libc::MADV_POPULATE_WRITE => Ok(()),
+        _ => Err(Errno::EINVAL),
+    }
+}

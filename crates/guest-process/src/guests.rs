@@ -1,0 +1,36 @@
+//! What all guest processes of one platform share.
+
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use platform::Vdso;
+
+use crate::placement::Placement;
+
+/// What all guest processes of one platform share.
+pub struct Guests {
+    /// The kernel's pid: what guest processes' `getppid` gives.
+    pub kernel: u32,
+    /// Copy guest memory vectored, not word by word.
+    pub batch: bool,
+    /// Where the host's vDSO lies in them: set once the first stands.
+    pub vdso: OnceLock<Option<Vdso>>,
+    pub placement: Placement,
+    /// The tgids of all guest processes that are not reaped yet.
+    pub(crate) processes: Mutex<HashSet<i32>>,
+}
+
+impl Guests {
+    /// None yet. `batch`: copy guest memory vectored; `placement`: keep guest threads on their kernel
+    /// threads' CPUs.
+    pub fn new(batch: bool, placement: bool) -> Guests {
+        Guests {
+            kernel: std::process::id(),
+            batch,
+            vdso: OnceLock::new(),
+            placement: Placement::new(placement),
+            processes: Mutex::default(),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Host processes that hold guests: what every platform needs whose guest threads are host threads.
+//!
+//! Main types: [`Process`], one guest host process (an address space); [`Guests`], what all of a platform
+//! share; [`Placement`], which keeps a guest thread on its kernel thread's CPU; [`bpf::Assembler`], for the
+//! seccomp filter that each has.
+//!
+//! Modules: `launch` and `image` (the only fork and exec), `first`, `control` (the socket by which descriptors
+//! reach a guest process), `encode` (host calls as numbers), `slots`, `meter`.
+//!
+//! Neighbours: `ptrace` and `stub` are built on it; it implements `AddressSpace` and `Meter` of `platform`.
+#![allow(clippy::cast_possible_truncation, reason = "x86-64 only: usize is u64")]
+
+pub mod bpf;
+mod control;
+mod encode;
+mod first;
+mod guests;
+mod image;
+mod launch;
+mod meter;
+mod placement;
+mod process;
+mod slots;
+
+pub use control::{PASSED, check_in, control_socket, send};
+pub use encode::{Encoded, RawCall, answer, blocks, encode};
+pub use first::{Map, find_vdso, read_maps, set_limits};
+pub use guests::Guests;
+pub use image::{executable, exiting_image};
+pub use launch::{executable_file, launch};
+pub use meter::ThreadMeter;
+pub use placement::{Pin, Placement};
+pub use process::{Process, guest_range};
+pub use slots::Slots;
+
+/// The descriptor of the control socket in every guest process. The lowest number, so that those which host
+/// calls receive into a process without others are known: they follow it.
+pub const CONTROL_FD: u32 = 0;
+
+/// What everything of ours above [`abi::GUEST_TOP`] must stay below: with ADDR_NO_RANDOMIZE and a stack limit
+/// of 8 MiB the host puts the vdso just below 0x7fff_f800_0000.
+pub const CEILING: u64 = 0x7fff_f000_0000;
