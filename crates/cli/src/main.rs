@@ -1,9 +1,10 @@
 //! The command `umlaut`: options, set-up, supervisor, console.
 //!
 //! `options.rs` says what can be asked for; `run.rs` puts a kernel together and starts it, `supervisor.rs` watches
-//! over it, `root.rs` composes what guests see of the host, `program.rs` what they start with; `check.rs` probes
+//! over it, `cgroup.rs` bounds its memory, `root.rs` composes what guests see of the host, `program.rs` what they start with; `check.rs` probes
 //! the host.
 
+mod cgroup;
 mod check;
 mod console;
 mod memory_files;

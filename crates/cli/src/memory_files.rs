@@ -14,8 +14,8 @@ pub(crate) struct Memfds {
 }
 
 impl Memfds {
-    pub(crate) fn new(self_fds: SelfFds) -> Memfds {
-        let fs = TmpFs::new(vfs::anonymous_dev(), TmpFsOptions::default(), self_fds);
+    pub(crate) fn new(options: TmpFsOptions, self_fds: SelfFds) -> Memfds {
+        let fs = TmpFs::new(vfs::anonymous_dev(), options, self_fds);
         let mounted: Arc<dyn FileSystem> = fs.clone();
         let root = Mount::internal(&mounted, "tmpfs");
         Memfds { fs, root }

@@ -104,9 +104,23 @@ pub(crate) struct RunOptions {
     /// The name of the machine
     #[arg(long, default_value = "umlaut", help_heading = "Program")]
     pub hostname: String,
-    /// Memory that all guests may use, such as 512M or 2G
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Program")]
+    /// Memory that all guests may use together, such as 512M or 2G
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        help_heading = "Program",
+        long_help = "Memory that all guests may use together, such as 512M or 2G: what programs see as the machine's. \
+            Beyond it the largest process is killed, as by Linux's out-of-memory killer. A memory cgroup enforces it \
+            where umlaut may make one (see --cgroup); everywhere a thread watches what guests and the kernel's own \
+            file systems hold, and without a cgroup each process's data is bounded too (RLIMIT_DATA, four times \
+            SIZE). `umlaut check` says which it will be. Without --memory guests may use what the host has; each \
+            file system in memory holds at most half of it"
+    )]
     pub memory: Option<u64>,
+    /// The cgroup below which --memory makes its own (by default the caller's, if it is delegated)
+    #[arg(long, value_name = "DIR", requires = "memory", help_heading = "Program")]
+    pub cgroup: Option<PathBuf>,
     /// The program is pid 1 itself, not a child of the kernel's init
     #[arg(long, help_heading = "Program")]
     pub as_pid_1: bool,

@@ -15,7 +15,7 @@ use fs_host::default_root::{Environment, Layer, Reach, RootPlan};
 use fs_host::{HostFs, HostFsOptions, OwnerMap};
 use fs_overlay::Overlay;
 use fs_proc::ProcFs;
-use fs_tmpfs::{SelfFds, TmpFs, TmpFsOptions};
+use fs_tmpfs::{HostPages, SelfFds, TmpFs, TmpFsOptions};
 use sync::SysError;
 use vfs::ops;
 use vfs::{FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, NoSpecialFiles, Path};
@@ -37,6 +37,42 @@ pub(crate) struct NameSpace {
     pub devpts: Arc<DevPts>,
     /// What makes the files of `memfd_create`.
     pub memfds: Memfds,
+    memory: MemoryFsKind,
+}
+
+impl NameSpace {
+    /// Tells the bytes that files in memory hold outside of any process.
+    pub(crate) fn file_memory(&self) -> impl Fn() -> u64 + Send + Sync + 'static {
+        let pages = self.memory.host_pages.clone();
+        move || pages.bytes()
+    }
+}
+
+/// How file systems in memory are made.
+#[derive(Clone)]
+struct MemoryFsKind {
+    self_fds: SelfFds,
+    host_pages: HostPages,
+    /// Bytes of memory that there are.
+    total: u64,
+}
+
+impl MemoryFsKind {
+    /// Half of the memory that there is, and an inode for each two pages: what Linux gives a tmpfs.
+    fn options(&self, mode: u32) -> TmpFsOptions {
+        TmpFsOptions {
+            mode,
+            size: self.total / 2,
+            inodes: self.total / abi::PAGE_SIZE / 2,
+            default_limits: true,
+            host_pages: self.host_pages.clone(),
+            ..TmpFsOptions::default()
+        }
+    }
+
+    fn make(&self, options: TmpFsOptions) -> Arc<TmpFs> {
+        TmpFs::new(vfs::anonymous_dev(), options, self.self_fds.clone())
+    }
 }
 
 /// Devices that are there: name, major and minor number, mode.
@@ -56,12 +92,14 @@ struct Setup {
     root: Path,
     caller: KernelCaller,
     files: FdTable,
-    self_fds: SelfFds,
+    memory: MemoryFsKind,
 }
 
 /// Opens what the options name on the host and mounts it.
 pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
     let self_fds = SelfFds::open().context("opening /proc/self/fd")?;
+    let total = host_memory().min(options.memory.unwrap_or(u64::MAX));
+    let memory = MemoryFsKind { self_fds, host_pages: HostPages::default(), total };
     let plan = match &options.root {
         Some(_) => None,
         None => {
@@ -71,8 +109,8 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         }
     };
     let (fs, source) = match (&options.root, &plan) {
-        (Some(dir), _) => named_root(options, dir, &self_fds)?,
-        (None, Some(plan)) => (default_root(plan, &self_fds)?, "umlaut".into()),
+        (Some(dir), _) => named_root(options, dir, &memory)?,
+        (None, Some(plan)) => (default_root(plan, &memory)?, "umlaut".into()),
         (None, None) => bail!("there is no root"),
     };
     let flags = if options.ro { MountFlags::RDONLY } else { MountFlags::empty() };
@@ -83,7 +121,7 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         root: root.clone(),
         caller: KernelCaller::new(),
         files: FdTable::new(),
-        self_fds,
+        memory,
     };
     let (proc, sysfs, devpts) = setup.mount_own_file_systems()?;
     let mut workdir = b"/".to_vec();
@@ -100,8 +138,12 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
     for place in &options.tmpfs {
         setup.tmpfs(place, "tmpfs", 0o1777)?;
     }
-    let memfds = Memfds::new(setup.self_fds.clone());
-    Ok(NameSpace { mounts, root, workdir, proc, sysfs, devpts, memfds })
+    // Without limits, as Linux's own.
+    let memfds = Memfds::new(
+        TmpFsOptions { host_pages: setup.memory.host_pages.clone(), ..TmpFsOptions::default() },
+        setup.memory.self_fds.clone(),
+    );
+    Ok(NameSpace { mounts, root, workdir, proc, sysfs, devpts, memfds, memory: setup.memory })
 }
 
 fn reach(options: &RunOptions) -> Reach {
@@ -125,7 +167,7 @@ fn report(plan: &RootPlan) {
 fn named_root(
     options: &RunOptions,
     dir: &HostPath,
-    self_fds: &SelfFds,
+    memory: &MemoryFsKind,
 ) -> anyhow::Result<(Arc<dyn FileSystem>, String)> {
     let host: Arc<dyn FileSystem> =
         HostFs::open(dir, HostFsOptions::named(options.rw, OwnerMap::own_as_root()))
@@ -133,13 +175,13 @@ fn named_root(
     if options.rw || options.ro {
         return Ok((host, dir.display().to_string()));
     }
-    Ok((throwaway(&host, self_fds)?, "umlaut".into()))
+    Ok((throwaway(&host, memory)?, "umlaut".into()))
 }
 
 /// The system part of `/`, with what the plan adds.
-fn default_root(plan: &RootPlan, self_fds: &SelfFds) -> anyhow::Result<Arc<dyn FileSystem>> {
+fn default_root(plan: &RootPlan, memory: &MemoryFsKind) -> anyhow::Result<Arc<dyn FileSystem>> {
     let layer = plan.layers.first().ok_or_else(|| anyhow!("the plan has no root"))?;
-    let fs = throwaway(&open_layer(layer)?, self_fds)?;
+    let fs = throwaway(&open_layer(layer)?, memory)?;
     plan.furnish(&fs.root()).map_err(|error| anyhow!("furnishing the root: {error}"))?;
     Ok(fs)
 }
@@ -150,21 +192,17 @@ fn open_layer(layer: &Layer) -> anyhow::Result<Arc<dyn FileSystem>> {
 }
 
 /// A layer in memory over a file system: changes go there.
-fn throwaway(lower: &Arc<dyn FileSystem>, self_fds: &SelfFds) -> anyhow::Result<Arc<dyn FileSystem>> {
-    let upper = TmpFs::new(
-        vfs::anonymous_dev(),
-        TmpFsOptions { mode: 0o755, size: half_of_memory(), ..TmpFsOptions::default() },
-        self_fds.clone(),
-    );
+fn throwaway(lower: &Arc<dyn FileSystem>, memory: &MemoryFsKind) -> anyhow::Result<Arc<dyn FileSystem>> {
+    let upper = memory.make(memory.options(0o755));
     let overlay = Overlay::new(&[lower.root()], Some(upper), String::new());
     Ok(overlay.map_err(|error| anyhow!("laying a throwaway layer over the root: {error}"))?)
 }
 
-/// Bytes: what Linux gives a tmpfs.
-fn half_of_memory() -> u64 {
+/// In bytes.
+fn host_memory() -> u64 {
     let info = rustix::system::sysinfo();
     let unit = u64::from(info.mem_unit.max(1));
-    info.totalram.saturating_mul(unit) / 2
+    info.totalram.saturating_mul(unit)
 }
 
 impl Setup {
@@ -231,8 +269,7 @@ impl Setup {
 
     fn tmpfs(&self, path: &str, source: &str, mode: u32) -> anyhow::Result<()> {
         self.make_directories(path)?;
-        let options = TmpFsOptions { mode, ..TmpFsOptions::default() };
-        let fs: Arc<dyn FileSystem> = TmpFs::new(vfs::anonymous_dev(), options, self.self_fds.clone());
+        let fs: Arc<dyn FileSystem> = self.memory.make(self.memory.options(mode));
         self.mount(&fs, source, MountFlags::NOSUID | MountFlags::NODEV, path.as_bytes())
     }
 
@@ -248,8 +285,8 @@ impl Setup {
         let sysfs = ProcFs::sysfs();
         let sys_fs: Arc<dyn FileSystem> = sysfs.clone();
         self.mount(&sys_fs, "sysfs", restricted | MountFlags::RDONLY, b"/sys")?;
-        let dev_options = TmpFsOptions { mode: 0o755, kind: "devtmpfs", ..TmpFsOptions::default() };
-        let dev: Arc<dyn FileSystem> = TmpFs::new(vfs::anonymous_dev(), dev_options, self.self_fds.clone());
+        let dev_options = TmpFsOptions { kind: "devtmpfs", ..self.memory.options(0o755) };
+        let dev: Arc<dyn FileSystem> = self.memory.make(dev_options);
         self.mount(&dev, "udev", MountFlags::NOSUID, b"/dev")?;
         for (name, major, minor, mode) in DEVICES {
             let mode = abi::FileMode::new(abi::FileType::CHR, mode);
@@ -277,7 +314,7 @@ impl Setup {
 
     /// Shows a layer of the plan, whose directory the plan made.
     fn mount_layer(&self, layer: &Layer) -> anyhow::Result<()> {
-        let fs = throwaway(&open_layer(layer)?, &self.self_fds)?;
+        let fs = throwaway(&open_layer(layer)?, &self.memory)?;
         self.mount(&fs, "umlaut", MountFlags::NODEV, layer.at.as_os_str().as_encoded_bytes())
     }
 

@@ -17,6 +17,7 @@ use kernel::tty::{PTS_MAJOR, TerminalDevices};
 use platform::Platform;
 use sync::{SysError, Waiter};
 
+use crate::cgroup::MemoryCgroup;
 use crate::console::Console;
 use crate::options::{PlatformName, RunOptions};
 use crate::{program, root, supervisor};
@@ -52,16 +53,28 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     // What the caller had open is not for guests (INVARIANTS 1.9).
     host::process::close_from(3).context("closing inherited descriptors")?;
     raise_limits();
-    let signals = supervisor::become_kernel()?;
+    let cgroup = memory_cgroup(options)?;
+    let signals = supervisor::become_kernel(|| {
+        if let Some(cgroup) = &cgroup {
+            cgroup.remove();
+        }
+    })?;
+    if let Some(cgroup) = &cgroup {
+        cgroup.enter().with_context(|| format!("entering the cgroup {}", cgroup.dir().display()))?;
+    }
     // Behind the fork: hostfs keeps /proc/self/fd open, which is the supervisor's before it.
     let name_space = root::compose(options)?;
     let trace = open_trace(options)?;
     rustix::thread::set_no_new_privs(true).context("giving up privileges")?;
-    let platform = choose_platform(options)?;
+    let platform = choose_platform(options, options.memory.filter(|_| cgroup.is_none()))?;
     // Guests share our user: they must not read our memory.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
-    let kernel_options =
-        KernelOptions { hostname: options.hostname.clone(), memory: options.memory, max_tasks: max_tasks() };
+    let kernel_options = KernelOptions {
+        hostname: options.hostname.clone(),
+        memory: options.memory,
+        max_tasks: max_tasks(),
+        file_memory: Some(Box::new(name_space.file_memory())),
+    };
     let kernel = Kernel::new(platform, kernel_options, name_space.mounts.clone(), special_files(), trace);
     name_space.proc.attach(&kernel);
     name_space.sysfs.attach(&kernel);
@@ -111,6 +124,25 @@ fn max_tasks() -> usize {
     enough.clamp(64, most)
 }
 
+/// What a cgroup may hold beyond the limit on guests: the kernel itself.
+const KERNEL_ROOM: u64 = 32 << 20;
+
+/// A cgroup for `--memory`, if one may be made; one that was named must be.
+fn memory_cgroup(options: &RunOptions) -> anyhow::Result<Option<MemoryCgroup>> {
+    let Some(limit) = options.memory else { return Ok(None) };
+    match MemoryCgroup::make(limit.saturating_add(KERNEL_ROOM), options.cgroup.as_deref()) {
+        Ok(cgroup) => {
+            tracing::info!(dir = %cgroup.dir().display(), "a cgroup bounds memory");
+            Ok(Some(cgroup))
+        }
+        Err(why) if options.cgroup.is_some() => Err(anyhow!("no cgroup can be made: {why}")),
+        Err(why) => {
+            tracing::info!(why, "no cgroup: a thread and RLIMIT_DATA bound memory");
+            Ok(None)
+        }
+    }
+}
+
 fn open_trace(options: &RunOptions) -> anyhow::Result<Option<Trace>> {
     let Some(names) = &options.trace else { return Ok(None) };
     let names: Vec<String> = names.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect();
@@ -125,12 +157,15 @@ fn open_trace(options: &RunOptions) -> anyhow::Result<Option<Trace>> {
     Ok(Some(Trace::new(out, &names)?))
 }
 
-fn choose_platform(options: &RunOptions) -> anyhow::Result<Box<dyn Platform>> {
+/// `memory`: the limit that each guest process's data is bounded after.
+fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<Box<dyn Platform>> {
     let open = |mode: ptrace::Mode| {
         let mut wanted = ptrace::Options::new(mode);
         wanted.batch = !options.no_batch;
         wanted.eager_registers = options.eager_registers;
         wanted.placement = !options.no_placement;
+        // Touched memory is what counts, and programs reserve more than they touch.
+        wanted.data_limit = memory.map(|limit| limit.saturating_mul(4));
         ptrace::Ptrace::new(wanted)
     };
     let platform = match options.platform {

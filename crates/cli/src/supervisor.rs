@@ -23,8 +23,8 @@ const FORWARDED: [Signal; 8] = [
 ];
 
 /// Forks: returns in the kernel's process, with the end of the pipe that tells of signals. The supervisor stays in here
-/// and ends with the kernel's status.
-pub(crate) fn become_kernel() -> anyhow::Result<OwnedFd> {
+/// and ends with the kernel's status, after `clean_up`, when nothing of the instance is left.
+pub(crate) fn become_kernel(clean_up: impl FnOnce()) -> anyhow::Result<OwnedFd> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).context("becoming a subreaper")?;
     // Inherited dispositions would hide the ends of children.
     host::signal::set_default(Signal::CHILD.as_raw())?;
@@ -40,6 +40,7 @@ pub(crate) fn become_kernel() -> anyhow::Result<OwnedFd> {
         Fork::Parent { child } => {
             drop(signals);
             let status = watch(child, &to_kernel, &watched);
+            clean_up();
             // However the kernel ended: the user's terminal is as it was.
             if let Some((host, saved)) = terminal {
                 crate::console::restore(&host, &saved);

@@ -43,18 +43,18 @@ impl Data {
     }
 
     /// Moves the bytes into a memfd; they stay where they are if the host has no descriptor left (`ENFILE`).
-    pub(crate) fn make_host(&mut self, mtime: Timespec) -> SysResult<()> {
+    pub(crate) fn make_host(&mut self, mtime: Timespec, space: &Counter) -> SysResult<()> {
         if let Data::Memory(pages) = self {
-            *self = Data::Host(HostData::from_pages(pages, mtime)?);
+            *self = Data::Host(HostData::from_pages(pages, mtime, space)?);
         }
         Ok(())
     }
 
     /// Moves a file that has become large into a memfd, if one is to be had.
-    pub(crate) fn grow(&mut self, mtime: Timespec) {
+    pub(crate) fn grow(&mut self, mtime: Timespec, space: &Counter) {
         if matches!(self, Data::Memory(pages) if pages.count() > MEMORY_PAGES) {
             // Without a memfd the pages do as well; only a mapping needs one.
-            let _ = self.make_host(mtime);
+            let _ = self.make_host(mtime, space);
         }
     }
 
@@ -100,7 +100,7 @@ impl Data {
             && !punches
             && pages.count().saturating_add(pages.missing(offset, len)) > MEMORY_PAGES
         {
-            self.make_host(mtime)?;
+            self.make_host(mtime, space)?;
         }
         match self {
             Data::Memory(pages) if punches => pages.punch(offset, len, space),

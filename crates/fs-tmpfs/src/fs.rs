@@ -10,7 +10,7 @@ use vfs::{FileSystem, FsStat, Inode, NewNode, NewNodeKind};
 
 use crate::host_data::SelfFds;
 use crate::node::{Kind, TmpNode};
-use crate::usage::{Counter, PAGE};
+use crate::usage::{Counter, HostPages, PAGE};
 
 /// Options of a mount of tmpfs.
 #[derive(Clone, Debug)]
@@ -25,12 +25,16 @@ pub struct TmpFsOptions {
     pub gid: u32,
     /// `tmpfs`, or what else the kind of file system shows as (`devtmpfs`).
     pub kind: &'static str,
+    /// The limits are the defaults of their kind: they are not shown among the options, as on Linux.
+    pub default_limits: bool,
+    /// What counts the pages that lie in host memfds.
+    pub host_pages: HostPages,
 }
 
 impl Default for TmpFsOptions {
     /// No limits, and a root directory that everybody may write to, as Linux makes it.
     fn default() -> Self {
-        TmpFsOptions { size: 0, inodes: 0, mode: 0o1777, uid: 0, gid: 0, kind: "tmpfs" }
+        TmpFsOptions { size: 0, inodes: 0, mode: 0o1777, uid: 0, gid: 0, kind: "tmpfs", default_limits: false, host_pages: HostPages::default() }
     }
 }
 
@@ -61,7 +65,7 @@ impl TmpFs {
             me: me.clone(),
             dev,
             self_fds,
-            space: Counter::new(options.size.div_ceil(PAGE)),
+            space: Counter::new(options.size.div_ceil(PAGE)).with_host(options.host_pages.clone()),
             inodes: Counter::new(options.inodes),
             options,
             last_ino: AtomicU64::new(0),
@@ -168,11 +172,11 @@ impl FileSystem for TmpFs {
 
     fn options(&self) -> String {
         let mut options = Vec::new();
-        let TmpFsOptions { size, inodes, mode, uid, gid, .. } = self.options;
-        if size != 0 {
+        let TmpFsOptions { size, inodes, mode, uid, gid, default_limits, .. } = self.options;
+        if size != 0 && !default_limits {
             options.push(format!("size={}k", size.div_ceil(PAGE).saturating_mul(PAGE / 1024)));
         }
-        if inodes != 0 {
+        if inodes != 0 && !default_limits {
             options.push(format!("nr_inodes={inodes}"));
         }
         if mode != 0o1777 {

@@ -79,7 +79,7 @@ impl HostData {
     }
 
     /// What `pages` hold, with modification time `mtime`. The charge for the pages goes over to it.
-    pub(crate) fn from_pages(pages: &Pages, mtime: Timespec) -> SysResult<HostData> {
+    pub(crate) fn from_pages(pages: &Pages, mtime: Timespec, space: &Counter) -> SysResult<HostData> {
         let mut data = HostData::new(b"umlaut-tmpfs", 0)?;
         rustix::fs::ftruncate(&data.memfd, pages.size()).map_err(errno)?;
         for (offset, page) in pages.iter() {
@@ -106,6 +106,7 @@ impl HostData {
         }
         data.set_mtime(mtime)?;
         data.charged = pages.count();
+        space.note_host(0, data.charged);
         Ok(data)
     }
 
@@ -129,6 +130,7 @@ impl HostData {
         let blocks = self.stat().map_or(0, |stat| u64::try_from(stat.st_blocks).unwrap_or(0));
         let now = blocks.div_ceil(PAGE / 512);
         space.correct(self.charged.saturating_add(extra), now);
+        space.note_host(self.charged, now);
         self.charged = now;
     }
 
@@ -193,6 +195,7 @@ impl HostData {
     /// Gives its space back.
     pub(crate) fn release(&mut self, space: &Counter) {
         space.give_back(self.charged);
+        space.note_host(self.charged, 0);
         self.charged = 0;
     }
 }

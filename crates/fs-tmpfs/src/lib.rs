@@ -32,6 +32,7 @@ pub use fs::{TmpFs, TmpFsOptions};
 pub use host_data::SelfFds;
 pub use memfd::{MemfdOptions, memfd};
 pub use node::TmpNode;
+pub use usage::HostPages;
 
 #[cfg(test)]
 mod tests;

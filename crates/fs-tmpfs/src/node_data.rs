@@ -21,7 +21,7 @@ impl TmpNode {
     pub(crate) fn make_host(&self) -> SysResult<()> {
         let mut state = self.lock();
         let mtime = state.mtime;
-        state.data()?.make_host(mtime)
+        state.data()?.make_host(mtime, &self.fs.space)
     }
 
     pub(crate) fn size(&self) -> SysResult<u64> {
@@ -49,7 +49,7 @@ impl TmpNode {
                     let done = pages.write(offset, bytes, &self.fs.space)?;
                     state.modified();
                     let mtime = state.mtime;
-                    state.data()?.grow(mtime);
+                    state.data()?.grow(mtime, &self.fs.space);
                     return Ok(done);
                 }
             }

@@ -1,5 +1,6 @@
 //! What a file system uses of its limits: pages and inodes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::Errno;
@@ -8,16 +9,46 @@ use sync::SysResult;
 /// Bytes in a page, Linux's unit of tmpfs space.
 pub(crate) const PAGE: u64 = 4096;
 
+/// Pages that files have in host memfds, added up over the file systems that share the account. They are nobody's on
+/// the host: no process's size shows them unless it maps them.
+#[derive(Clone, Debug, Default)]
+pub struct HostPages(Arc<AtomicU64>);
+
+impl HostPages {
+    /// Bytes.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed).saturating_mul(PAGE)
+    }
+
+    /// A file's share is `new` pages, no longer `old`.
+    fn change(&self, old: u64, new: u64) {
+        // The closure always gives a value.
+        let step = |all: u64| Some(all.saturating_sub(old).saturating_add(new));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
+    }
+}
+
 /// A count with a limit; 0 is no limit, as in tmpfs's options.
 #[derive(Debug, Default)]
 pub(crate) struct Counter {
     used: AtomicU64,
     limit: u64,
+    host: HostPages,
 }
 
 impl Counter {
     pub(crate) fn new(limit: u64) -> Counter {
-        Counter { used: AtomicU64::new(0), limit }
+        Counter { used: AtomicU64::new(0), limit, host: HostPages::default() }
+    }
+
+    /// Counts what lies in memfds in `host` too.
+    pub(crate) fn with_host(self, host: HostPages) -> Counter {
+        Counter { host, ..self }
+    }
+
+    /// What a file has in its memfd is `new` pages, no longer `old`.
+    pub(crate) fn note_host(&self, old: u64, new: u64) {
+        self.host.change(old, new);
     }
 
     pub(crate) fn limit(&self) -> u64 {

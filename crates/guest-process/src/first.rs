@@ -8,13 +8,13 @@ use rustix::process::{Pid, Resource, Rlimit};
 /// Added to what umlaut itself has: guests go first when memory runs out.
 const OOM_SCORE_ADJ: i32 = 300;
 
-/// Limits of every guest process; forks inherit them.
+/// Limits of every guest process; forks inherit them. `data`: the bytes of private writable memory that one may map.
 ///
 /// From outside, since the kernel's own /proc files belong to root while it is undumpable.
 ///
 /// # Errors
 /// What setting a limit gives.
-pub fn set_limits(pid: i32) -> io::Result<()> {
+pub fn set_limits(pid: i32, data: Option<u64>) -> io::Result<()> {
     let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
     let score = (own.trim().parse().unwrap_or(0) + OOM_SCORE_ADJ).min(1000);
     if let Err(error) = std::fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string()) {
@@ -22,9 +22,8 @@ pub fn set_limits(pid: i32) -> io::Result<()> {
     }
     let pid = Pid::from_raw(pid);
     // A core limit of 1 stops core pipes too, which 0 does not (fs/coredump.c).
-    for (resource, limit) in
-        [(Resource::Core, 1), (Resource::Nofile, 256), (Resource::Msgqueue, 0), (Resource::Rtprio, 0)]
-    {
+    let limits = [(Resource::Core, 1), (Resource::Nofile, 256), (Resource::Msgqueue, 0), (Resource::Rtprio, 0)];
+    for (resource, limit) in limits.into_iter().chain(data.map(|limit| (Resource::Data, limit))) {
         let old =
             rustix::process::prlimit(pid, resource, Rlimit { current: Some(limit), maximum: Some(limit) });
         match old {

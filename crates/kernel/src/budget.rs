@@ -1,9 +1,11 @@
 //! `--memory`: what all guests together may use, watched from outside them.
 //!
-//! The host keeps no account for a group of ordinary processes, so a thread adds up what each guest process holds:
-//! anonymous memory, shared memory, swap and page tables. Its period shrinks with the room that is left. Beyond the
-//! limit the largest process is killed, as by Linux's OOM killer in a memory cgroup. Mappings are not refused: only
-//! memory that is touched counts, as there.
+//! The host keeps no account for a group of ordinary processes (unless it lets us make a memory cgroup, which then is
+//! a second fence), so a thread adds up what each guest process holds: anonymous memory, shared memory, swap and page
+//! tables; and what the kernel holds for them: its own heap, where pipes, sockets and small files lie, and the memfds
+//! of larger files. Its period shrinks with the room that is left. Beyond the limit the largest process is killed, as
+//! by Linux's OOM killer. Only memory that is touched counts; of mappings, only those are refused that are larger than
+//! the machine ([`Kernel::may_commit`]), as by Linux's overcommit heuristic.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -28,6 +30,7 @@ const GRACE: Duration = Duration::from_millis(100);
 struct Process {
     group: Arc<ThreadGroup>,
     mm: Arc<Mm>,
+    name: String,
     used: u64,
 }
 
@@ -36,7 +39,8 @@ impl Kernel {
     pub(crate) fn watch_memory(self: &Arc<Self>) {
         let Some(limit) = self.options.memory else { return };
         let kernel = Arc::downgrade(self);
-        let watch = move || watch(&kernel, limit);
+        let at_start = heap();
+        let watch = move || watch(&kernel, limit, at_start);
         let thread = std::thread::Builder::new().name("memory".into()).stack_size(256 << 10);
         if let Err(error) = thread.spawn(watch) {
             tracing::error!(%error, "no thread watches the limit on memory");
@@ -56,6 +60,17 @@ impl Kernel {
         }
     }
 
+    /// Whether a process may map `bytes` of memory that it has not said it will not need (Linux:
+    /// `__vm_enough_memory`, `OVERCOMMIT_GUESS`). The host answers for itself.
+    pub(crate) fn may_commit(&self, bytes: u64) -> bool {
+        self.options.memory.is_none_or(|limit| bytes <= limit)
+    }
+
+    /// Bytes that files in memory hold outside of any process.
+    fn file_memory(&self) -> u64 {
+        self.options.file_memory.as_ref().map_or(0, |bytes| bytes())
+    }
+
     /// All processes; those that share memory once.
     fn processes(&self) -> Vec<Process> {
         let leaders: Vec<_> = {
@@ -64,24 +79,33 @@ impl Kernel {
         };
         let mut processes: Vec<Process> = Vec::new();
         for leader in leaders {
-            let Some(mm) = leader.shared.lock().mm.clone() else { continue };
+            let (mm, name) = {
+                let shared = leader.shared.lock();
+                let Some(mm) = shared.mm.clone() else { continue };
+                (mm, String::from_utf8_lossy(&shared.name).into_owned())
+            };
             if !processes.iter().any(|known| known.mm.shares_with(&mm)) {
-                processes.push(Process { group: leader.group.clone(), mm, used: 0 });
+                processes.push(Process { group: leader.group.clone(), mm, name, used: 0 });
             }
         }
         processes
     }
 }
 
-fn watch(kernel: &Weak<Kernel>, limit: u64) {
+fn watch(kernel: &Weak<Kernel>, limit: u64, at_start: u64) {
     loop {
         let Some(kernel) = kernel.upgrade().filter(|kernel| !kernel.is_shutting_down()) else { return };
         let began = Instant::now();
         let mut processes = kernel.processes();
-        let mut used = measure(&mut processes, rough_use);
+        let own = |heap: u64| heap.saturating_sub(at_start);
+        let mut used = measure(&mut processes, rough_use) + own(heap()) + kernel.file_memory();
         if used > limit {
-            // Forked processes share pages that count for each of them: look more closely.
-            used = measure(&mut processes, exact_use);
+            // Forked processes share pages that count for each of them, files' pages count where they are mapped
+            // too, and the heap holds what was freed: look more closely.
+            host::process::trim_heap();
+            let guests = measure(&mut processes, exact_use);
+            let shared = shared_use(&processes, kernel.file_memory());
+            used = guests + shared + own(heap());
         }
         kernel.memory_used.store(used, Ordering::Relaxed);
         if used > limit {
@@ -96,6 +120,11 @@ fn watch(kernel: &Weak<Kernel>, limit: u64) {
     }
 }
 
+/// The kernel's own memory: what it keeps for guests, beside its files' memfds.
+fn heap() -> u64 {
+    add_fields("/proc/self/status", &["RssAnon", "VmSwap"]).unwrap_or(0)
+}
+
 fn measure(processes: &mut [Process], use_of: impl Fn(i32) -> u64) -> u64 {
     for process in processes.iter_mut() {
         process.used = use_of(process.mm.space.host_pid());
@@ -108,10 +137,14 @@ fn add_fields(path: &str, fields: &[&str]) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     let value = |line: &str| {
         let (name, rest) = line.split_once(':')?;
-        let kib = rest.split_whitespace().next()?.parse::<u64>().ok()?;
-        fields.contains(&name).then_some(kib * 1024)
+        fields.contains(&name).then(|| kib(rest)).flatten()
     };
     Some(text.lines().filter_map(value).sum())
+}
+
+/// A number of KiB, in bytes.
+fn kib(text: &str) -> Option<u64> {
+    Some(text.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
 fn rough_use(pid: i32) -> u64 {
@@ -119,13 +152,50 @@ fn rough_use(pid: i32) -> u64 {
     add_fields(&format!("/proc/{pid}/status"), &fields).unwrap_or(0)
 }
 
-/// Shared pages count in parts.
+/// A process's own memory and page tables; pages that it shares with its forks count in parts.
 fn exact_use(pid: i32) -> u64 {
-    let pages = add_fields(&format!("/proc/{pid}/smaps_rollup"), &["Pss_Anon", "Pss_Shmem", "SwapPss"]);
+    let pages = add_fields(&format!("/proc/{pid}/smaps_rollup"), &["Pss_Anon", "SwapPss"]);
     match pages {
         Some(pages) => pages + add_fields(&format!("/proc/{pid}/status"), &["VmPTE"]).unwrap_or(0),
         None => rough_use(pid),
     }
+}
+
+/// Shared memory: files in memory, mapped or not, and shared mappings without a file.
+fn shared_use(processes: &[Process], files: u64) -> u64 {
+    let mut mapped = 0;
+    let mut without_file = 0;
+    for process in processes {
+        let pid = process.mm.space.host_pid();
+        let own = add_fields(&format!("/proc/{pid}/smaps_rollup"), &["Pss_Shmem"]).unwrap_or(0);
+        mapped += own;
+        if own > 0 {
+            without_file += shared_without_file(pid);
+        }
+    }
+    // A file's pages that only a mapping has touched are not counted yet as the file's.
+    mapped.max(files + without_file)
+}
+
+fn shared_without_file(pid: i32) -> u64 {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/smaps")) else { return 0 };
+    let mut counts = false;
+    let mut bytes = 0;
+    for line in text.lines() {
+        match line.strip_prefix("Pss:") {
+            Some(pss) if counts => bytes += kib(pss).unwrap_or(0),
+            Some(_) => {}
+            // The line that a mapping begins with has a path at its end.
+            None if line.contains('/') => {
+                counts = line.contains("/memfd:umlaut-shared") || line.contains("/dev/zero");
+            }
+            None if line.starts_with(|first: char| first.is_ascii_hexdigit() && !first.is_uppercase()) => {
+                counts = false;
+            }
+            None => {}
+        }
+    }
+    bytes
 }
 
 /// Kills the process that Linux would (`oom_badness`), and sees it go.
@@ -144,7 +214,9 @@ fn kill_largest(kernel: &Kernel, processes: &[Process], limit: u64) {
         std::thread::sleep(LONGEST);
         return;
     };
-    tracing::warn!(pid = victim.group.pid, used = victim.used, "out of memory: killed");
+    let pid = victim.group.pid;
+    let name = &victim.name;
+    tracing::warn!("out of memory: killed process {pid} ({name}), which used {} KiB", victim.used / 1024);
     victim.group.begin_exit(
         GroupExit::Signal { signal: Signal::KILL, core: false },
         &kernel.tasks.threads(victim.group.pid),

@@ -52,11 +52,13 @@ pub struct KernelOptions {
     pub max_tasks: usize,
     /// Bytes of memory that all guests may use; `None`: what the host has.
     pub memory: Option<u64>,
+    /// Tells the bytes that files in memory hold outside of any process.
+    pub file_memory: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        KernelOptions { hostname: "umlaut".into(), max_tasks: 8192, memory: None }
+        KernelOptions { hostname: "umlaut".into(), max_tasks: 8192, memory: None, file_memory: None }
     }
 }
 

@@ -34,7 +34,7 @@ impl Mode {
     }
 }
 
-/// The switches of the platform. All but `mode` change speed only, and exist to be measured.
+/// The switches of the platform. All but `mode` and `data_limit` change speed only, and exist to be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub mode: Mode,
@@ -44,12 +44,14 @@ pub struct Options {
     pub eager_registers: bool,
     /// Keep a guest thread on the CPU of the kernel thread that serves it.
     pub placement: bool,
+    /// Bytes of private writable memory that a guest process may map, on the host too (its `RLIMIT_DATA`).
+    pub data_limit: Option<u64>,
 }
 
 impl Options {
     /// Everything on that makes it fast.
     pub fn new(mode: Mode) -> Options {
-        Options { mode, batch: true, eager_registers: false, placement: true }
+        Options { mode, batch: true, eager_registers: false, placement: true, data_limit: None }
     }
 }
 

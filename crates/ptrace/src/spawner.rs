@@ -96,7 +96,7 @@ fn set_up(zygote: &mut Tracee) -> io::Result<Option<Vdso>> {
     let shared = Arc::clone(&zygote.shared);
     let layout = shared.layout;
     let pid = zygote.tid;
-    set_limits(pid)?;
+    set_limits(pid, shared.options.data_limit)?;
     let pdeathsig = [libc::PR_SET_PDEATHSIG as u64, libc::SIGKILL as u64, 0, 0, 0, 0];
     call(zygote, libc::SYS_prctl, pdeathsig)?;
     if call(zygote, libc::SYS_getppid, [0; 6])? != u64::from(shared.guests.kernel) {

@@ -102,6 +102,10 @@ impl CurrentTask {
             let freed: u64 =
                 record.vmas.overlapping(start, start + len).map(|old| overlap(old, start, len)).sum();
             self.check_limits(&record, len, freed, vma.is_data())?;
+            let fresh = vma.is_data() || matches!(vma.backing, Backing::Shared { .. });
+            if fresh && !flags.contains(MapFlags::NORESERVE) && !self.kernel().may_commit(len) {
+                return Err(Errno::ENOMEM.into());
+            }
             (start, vma)
         };
         let source = host_source(&vma.backing, flags, prot)?;
