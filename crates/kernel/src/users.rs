@@ -14,6 +14,8 @@ pub enum Counted {
     EpollWatches,
     /// Descriptors in flight in sockets' messages.
     InFlight,
+    /// Signals queued, and timers of `timer_create`, which have a place in the queue each.
+    Signals,
 }
 
 /// The counts of all users.
@@ -36,6 +38,11 @@ impl UserCounts {
         let held = Held { counts: self.clone(), uid, what, amount };
         self.change(uid, what, 0, amount);
         held
+    }
+
+    /// A user's whole count.
+    pub fn total(&self, uid: u32, what: Counted) -> usize {
+        self.held.lock().get(&(uid, what)).copied().unwrap_or(0)
     }
 
     /// Takes `old` off and puts `new` on; gives the user's whole count.

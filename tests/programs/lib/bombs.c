@@ -243,7 +243,8 @@ static void b_robust_list(void) {
             nodes[size - 1].list.next = ring ? &nodes[0].list : &head.list;
             head.list.next = &nodes[0].list;
             head.futex_offset = offsetof(struct node, lock);
-            for (long i = 0; i < size; i++) nodes[i].lock = getpid();
+            int self = getpid();
+            for (long i = 0; i < size; i++) nodes[i].lock = self;
             WANT(syscall(SYS_set_robust_list, &head, sizeof head) == 0);
             _exit(7);
         }
@@ -304,7 +305,7 @@ static void b_exec_arguments(void) {
         WANT(mmap(area + i * page, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
     char **endless = (char **)area;
     for (size_t i = 0; i < page / 8; i++) endless[i] = "word";
-    FAILS(execve("/proc/self/exe", endless, none), EFAULT);
+    WANT(execve("/proc/self/exe", endless, none) == -1 && (errno == EFAULT || errno == E2BIG));
     WANT(mmap(area + 4096 * page, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
     FAILS(execve("/proc/self/exe", endless, none), E2BIG);
     hold();

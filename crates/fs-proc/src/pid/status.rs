@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use abi::PAGE_SIZE;
 use kernel::resource;
+use kernel::users::Counted;
 use sync::SysResult;
 
 use super::stat::{family, state};
@@ -51,10 +52,8 @@ pub(super) fn status(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
     }
     field("Threads", family.threads.to_string());
     let limit = of.group.limits.lock().pending_signals();
-    let (group_pending, queued) = {
-        let state = of.group.signals.lock();
-        (state.pending.set(), state.pending.queued())
-    };
+    let group_pending = of.group.signals.lock().pending.set();
+    let queued = cred.as_ref().map_or(0, |cred| cx.kernel.users.total(cred.uid, Counted::Signals));
     field("SigQ", format!("{queued}/{limit}"));
     let own = of.task.as_ref().map(|task| (task.pending.lock().set(), task.blocked())).unwrap_or_default();
     let actions = shared.as_ref().map(|shared| shared.handlers.sets()).unwrap_or_default();

@@ -8,6 +8,7 @@ use vfs::{Capability, Cred};
 
 use crate::signal::{GroupSignals, PendingSignals, StopState};
 use crate::task::{GroupExit, Task, TasksInner, ThreadGroup};
+use crate::users::{Counted, Held};
 
 /// Who gets a signal.
 #[derive(Clone, Copy)]
@@ -46,20 +47,26 @@ pub(crate) fn send_timer(
     target: Target<'_>,
     info: Siginfo,
 ) -> Sent {
-    let queue = |pending: &mut PendingSignals, info, _: bool| {
+    let queue = |pending: &mut PendingSignals, info, _: &dyn Fn() -> Option<Held>| {
         pending.add_beside(info);
         Ok(())
     };
     send_queued(group, threads, target, info, queue).unwrap_or(Sent::Queued)
 }
 
-/// Sends `info`; `queue` puts it into a pending set, and is told whether that is full.
+/// Puts a signal into a pending set; the function gives a share of the receiver's queue, `None` if that is full.
+type Queue = fn(&mut PendingSignals, Siginfo, &dyn Fn() -> Option<Held>) -> Result<(), Errno>;
+
+/// Most signals that a user has queued, whatever the limit: they are the kernel's memory.
+pub(crate) const MOST_QUEUED: u64 = 1 << 19;
+
+/// Sends `info`; `queue` puts it into a pending set.
 fn send_queued(
     group: &ThreadGroup,
     threads: &[Arc<Task>],
     target: Target<'_>,
     info: Siginfo,
-    queue: impl FnOnce(&mut PendingSignals, Siginfo, bool) -> Result<(), Errno>,
+    queue: Queue,
 ) -> Result<Sent, Errno> {
     let signal = info.signo;
     let woken: Option<Arc<Task>>;
@@ -87,17 +94,16 @@ fn send_queued(
             group.begin_exit(GroupExit::Signal { signal, core: false }, threads);
             return Ok(Sent::Queued);
         }
-        let limit = group.limits.lock().pending_signals();
+        // The receiver's user pays, wherever the user's signals are queued (Linux: `sigqueue_alloc`).
+        let limit = group.limits.lock().pending_signals().min(MOST_QUEUED);
+        let uid = receiver.cred().uid;
+        let share = || {
+            let share = receiver.kernel.users.hold(uid, Counted::Signals, 1);
+            (share.total() as u64 <= limit).then_some(share)
+        };
         match target {
-            Target::Group => {
-                let queued = state.pending.queued();
-                queue(&mut state.pending, info, queued as u64 >= limit)?;
-            }
-            Target::Thread(task) => {
-                let mut pending = task.pending.lock();
-                let full = pending.queued() as u64 >= limit;
-                queue(&mut pending, info, full)?;
-            }
+            Target::Group => queue(&mut state.pending, info, &share)?,
+            Target::Thread(task) => queue(&mut task.pending.lock(), info, &share)?,
         }
         match target {
             Target::Thread(task) => woken = Some(task.clone()),
@@ -177,9 +183,17 @@ fn is_forced(info: &Siginfo) -> bool {
     SigSet::SYNCHRONOUS.contains(info.signo) && info.code > SiCode::USER.0 && info.code != SiCode::KERNEL.0
 }
 
-fn queue(pending: &mut PendingSignals, info: Siginfo, full: bool) -> Result<(), Errno> {
-    if !full || (info.signo.0 < Signal::RTMIN && info.code >= SiCode::USER.0) {
-        pending.add(info);
+fn queue(
+    pending: &mut PendingSignals,
+    info: Siginfo,
+    share: &dyn Fn() -> Option<Held>,
+) -> Result<(), Errno> {
+    if pending.merges(info.signo) {
+        return Ok(());
+    }
+    let share = share();
+    if share.is_some() || (info.signo.0 < Signal::RTMIN && info.code >= SiCode::USER.0) {
+        pending.add(info, share);
         return Ok(());
     }
     if info.signo.is_realtime() && info.code != SiCode::USER.0 {

@@ -9,6 +9,7 @@ use sync::{Mutex, order};
 use super::cpu_limit::CpuLimit;
 use super::timer::Timer;
 use crate::task::ThreadGroup;
+use crate::users::Held;
 
 /// A process's timers: three interval timers, made when first set, and those of `timer_create`.
 #[derive(Default)]
@@ -23,8 +24,14 @@ pub struct GroupTimers {
 /// The timers of `timer_create`, by number.
 #[derive(Default)]
 pub(super) struct PosixTimers {
-    pub timers: BTreeMap<i32, Arc<Timer>>,
+    pub timers: BTreeMap<i32, PosixTimer>,
     pub next_id: i32,
+}
+
+/// A timer, and its place in its user's queue of signals.
+pub(super) struct PosixTimer {
+    pub timer: Arc<Timer>,
+    pub _share: Held,
 }
 
 impl GroupTimers {
@@ -35,7 +42,7 @@ impl GroupTimers {
     }
 
     pub(super) fn find(&self, id: i32) -> Option<Arc<Timer>> {
-        self.posix.lock().timers.get(&id).cloned()
+        self.posix.lock().timers.get(&id).map(|found| found.timer.clone())
     }
 }
 

@@ -8,9 +8,12 @@ use sync::SysResult;
 use super::Setting;
 use super::clock::check_alarm_clock;
 use super::cpu::CpuTimer;
+use super::group::PosixTimer;
 use super::timer::{Effect, Timer, TimerClock};
+use crate::signal::send::MOST_QUEUED;
 use crate::syscall::{In, Out};
 use crate::task::CurrentTask;
+use crate::users::{Counted, Held};
 
 pub fn sys_timer_create(
     task: &mut CurrentTask,
@@ -20,11 +23,12 @@ pub fn sys_timer_create(
 ) -> SysResult<()> {
     let event: Option<Sigevent> = if event.is_null() { None } else { Some(task.mm.read(event.0)?) };
     let clock = find_clock(task, clock)?;
-    let id = new_id(task)?;
+    let share = new_share(task)?;
+    let id = new_id(task);
     let effect = find_effect(task, id, event)?;
     task.mm.write(timer.0, &id)?;
     let made = Timer::new(task.kernel(), task.group(), clock, effect);
-    task.group().timers.posix.lock().timers.insert(id, made);
+    task.group().timers.posix.lock().timers.insert(id, PosixTimer { timer: made, _share: share });
     Ok(())
 }
 
@@ -44,20 +48,23 @@ fn find_clock(task: &CurrentTask, clock: Clock) -> SysResult<TimerClock> {
     }
 }
 
-/// A number that no timer of the process has. `EAGAIN`: it has as many timers as it may have signals pending.
-fn new_id(task: &CurrentTask) -> SysResult<i32> {
-    let most = task.group().limits.lock().pending_signals();
+/// A timer's place in the queue of signals. `EAGAIN`: its user has as many as there may be.
+fn new_share(task: &CurrentTask) -> SysResult<Held> {
+    let share = task.kernel().users.hold(task.cred.uid, Counted::Signals, 1);
+    let most = task.group().limits.lock().pending_signals().min(MOST_QUEUED);
+    if share.total() as u64 <= most { Ok(share) } else { Err(Errno::EAGAIN.into()) }
+}
+
+/// A number that no timer of the process has.
+fn new_id(task: &CurrentTask) -> i32 {
     let mut posix = task.group().timers.posix.lock();
-    if posix.timers.len() as u64 >= most {
-        return Err(Errno::EAGAIN.into());
-    }
     // Bounded: fewer are taken than there are numbers.
     while posix.timers.contains_key(&posix.next_id) {
         posix.next_id = posix.next_id.checked_add(1).unwrap_or(0);
     }
     let id = posix.next_id;
     posix.next_id = id.checked_add(1).unwrap_or(0);
-    Ok(id)
+    id
 }
 
 /// Linux: `good_sigevent`.
