@@ -34,7 +34,16 @@ pub struct TmpFsOptions {
 impl Default for TmpFsOptions {
     /// No limits, and a root directory that everybody may write to, as Linux makes it.
     fn default() -> Self {
-        TmpFsOptions { size: 0, inodes: 0, mode: 0o1777, uid: 0, gid: 0, kind: "tmpfs", default_limits: false, host_pages: HostPages::default() }
+        TmpFsOptions {
+            size: 0,
+            inodes: 0,
+            mode: 0o1777,
+            uid: 0,
+            gid: 0,
+            kind: "tmpfs",
+            default_limits: false,
+            host_pages: HostPages::default(),
+        }
     }
 }
 

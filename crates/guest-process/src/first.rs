@@ -22,7 +22,8 @@ pub fn set_limits(pid: i32, data: Option<u64>) -> io::Result<()> {
     }
     let pid = Pid::from_raw(pid);
     // A core limit of 1 stops core pipes too, which 0 does not (fs/coredump.c).
-    let limits = [(Resource::Core, 1), (Resource::Nofile, 256), (Resource::Msgqueue, 0), (Resource::Rtprio, 0)];
+    let limits =
+        [(Resource::Core, 1), (Resource::Nofile, 256), (Resource::Msgqueue, 0), (Resource::Rtprio, 0)];
     for (resource, limit) in limits.into_iter().chain(data.map(|limit| (Resource::Data, limit))) {
         let old =
             rustix::process::prlimit(pid, resource, Rlimit { current: Some(limit), maximum: Some(limit) });

@@ -183,11 +183,7 @@ fn is_forced(info: &Siginfo) -> bool {
     SigSet::SYNCHRONOUS.contains(info.signo) && info.code > SiCode::USER.0 && info.code != SiCode::KERNEL.0
 }
 
-fn queue(
-    pending: &mut PendingSignals,
-    info: Siginfo,
-    share: &dyn Fn() -> Option<Held>,
-) -> Result<(), Errno> {
+fn queue(pending: &mut PendingSignals, info: Siginfo, share: &dyn Fn() -> Option<Held>) -> Result<(), Errno> {
     if pending.merges(info.signo) {
         return Ok(());
     }
