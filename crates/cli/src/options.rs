@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use kernel::stats::CountersMode;
 
 /// Runs Linux programs under a kernel that is an ordinary process: no root, no KVM, no set-up.
 #[derive(Debug, Parser)]
@@ -147,6 +148,27 @@ pub(crate) struct RunOptions {
     /// Print the kernel's counters at the end
     #[arg(long, help_heading = "Watching")]
     pub stats: bool,
+    /// Where the kernel's counters are: in a block for each thread, in one for all (slower), or nowhere. To be measured
+    #[arg(long, value_enum, default_value = "per-thread", help_heading = "Watching")]
+    pub counters: CountersName,
+}
+
+/// Where the kernel's counters are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CountersName {
+    PerThread,
+    Shared,
+    Off,
+}
+
+impl CountersName {
+    pub(crate) fn mode(self) -> CountersMode {
+        match self {
+            CountersName::PerThread => CountersMode::PerThread,
+            CountersName::Shared => CountersMode::Shared,
+            CountersName::Off => CountersMode::Off,
+        }
+    }
 }
 
 /// A number of bytes, or of KiB, MiB, GiB or TiB with a letter behind it.

@@ -74,6 +74,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
         memory: options.memory,
         max_tasks: max_tasks(),
         file_memory: Some(Box::new(name_space.file_memory())),
+        counters: options.counters.mode(),
     };
     let kernel = Kernel::new(platform, kernel_options, name_space.mounts.clone(), special_files(), trace);
     name_space.proc.attach(&kernel);
@@ -91,7 +92,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
         console.close();
     }
     if options.stats {
-        eprint!("{}", stats_text(&kernel));
+        eprint!("{}", kernel.stats_table());
     }
     status
 }
@@ -264,19 +265,4 @@ fn start_failure(options: &RunOptions, error: SysError) -> anyhow::Error {
         errno => format!("{name}: {errno}"),
     };
     anyhow!(StartFailure { errno, text })
-}
-
-fn stats_text(kernel: &Kernel) -> String {
-    let totals = kernel.stats.totals();
-    let mut calls: Vec<_> = totals.calls.iter().enumerate().filter(|(_, count)| **count > 0).collect();
-    calls.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let mut text = format!(
-        "umlaut: {} tasks, {} signals, {} exceptions, {} unknown calls\n",
-        totals.tasks, totals.signals, totals.exceptions, totals.unknown_calls
-    );
-    for (number, count) in calls {
-        let name = kernel::syscall::table::row(number as u64).map_or("?", |row| row.name);
-        text.push_str(&format!("{count:>12}  {name}\n"));
-    }
-    text
 }

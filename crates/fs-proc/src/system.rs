@@ -26,7 +26,15 @@ pub(crate) static ENTRIES: &[Entry] = &[
 ];
 
 /// What Linux lacks.
-static UMLAUT: &[Entry] = &[Entry { name: "stat", mode: 0o444, kind: Kind::File(counters) }];
+static UMLAUT: &[Entry] = &[
+    Entry { name: "calls", mode: 0o444, kind: Kind::File(|cx| Ok(cx.kernel.calls_text().into_bytes())) },
+    Entry {
+        name: "platform",
+        mode: 0o444,
+        kind: Kind::File(|cx| Ok(cx.kernel.platform_text().into_bytes())),
+    },
+    Entry { name: "stat", mode: 0o444, kind: Kind::File(|cx| Ok(cx.kernel.stat_text().into_bytes())) },
+];
 
 fn thread_self(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
     Ok(format!("{}/task/{}", cx.reader.pid(), cx.reader.tid()).into_bytes())
@@ -127,7 +135,7 @@ fn stat(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
         let sleeping = |task: &&std::sync::Arc<kernel::task::Task>| {
             task.sleeping.load(std::sync::atomic::Ordering::Relaxed)
         };
-        (tasks.tasks.values().filter(|task| !sleeping(task)).count(), cx.kernel.stats.totals().tasks)
+        (tasks.tasks.values().filter(|task| !sleeping(task)).count(), cx.kernel.stats.tasks_made())
     };
     let booted = std::time::SystemTime::now()
         .checked_sub(uptime_now())
@@ -167,18 +175,4 @@ fn version(_: &Cx<'_>) -> SysResult<Vec<u8>> {
 
 fn vmstat(_: &Cx<'_>) -> SysResult<Vec<u8>> {
     Ok(host_text("/proc/vmstat").into_bytes())
-}
-
-/// The kernel's counters, a line each, as /proc/vmstat has them.
-fn counters(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
-    let totals = cx.kernel.stats.totals();
-    let mut text = format!(
-        "tasks {}\nsignals {}\nexceptions {}\nunknown_calls {}\noopses {}\n",
-        totals.tasks, totals.signals, totals.exceptions, totals.unknown_calls, totals.oopses
-    );
-    for (number, count) in totals.calls.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let name = kernel::syscall::table::row(number as u64).map_or("unknown", |row| row.name);
-        text.push_str(&format!("call_{name} {count}\n"));
-    }
-    Ok(text.into_bytes())
 }

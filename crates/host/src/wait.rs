@@ -50,6 +50,24 @@ impl From<&libc::rusage> for Usage {
     }
 }
 
+/// What this process has used, all its threads, ended ones too.
+pub fn own_usage() -> Usage {
+    usage_of(libc::RUSAGE_SELF)
+}
+
+/// What the children have used that this process has reaped, and those that they have.
+pub fn children_usage() -> Usage {
+    usage_of(libc::RUSAGE_CHILDREN)
+}
+
+fn usage_of(whose: libc::c_int) -> Usage {
+    // SAFETY: all zeroes are a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is ours to be written. It cannot fail for these two.
+    unsafe { libc::getrusage(whose, &raw mut usage) };
+    Usage::from(&usage)
+}
+
 /// `waitid(P_PID, pid, …, options | __WALL)`, again after `EINTR`. `options` are `WEXITED`, `WSTOPPED`,
 /// `WNOHANG`, `WNOWAIT` of `libc`. `None` with `WNOHANG` if there is nothing to tell.
 ///

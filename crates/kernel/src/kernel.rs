@@ -18,7 +18,7 @@ use crate::resource::{Limits, Usage};
 use crate::sched::CpuMask;
 use crate::signal::Handlers;
 use crate::socket::Sockets;
-use crate::stats::Stats;
+use crate::stats::{CountersMode, Stats};
 use crate::syscall::trace::Trace;
 use crate::task::{CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork};
 use crate::time::queue::TimerQueue;
@@ -54,11 +54,18 @@ pub struct KernelOptions {
     pub memory: Option<u64>,
     /// Tells the bytes that files in memory hold outside of any process.
     pub file_memory: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
+    pub counters: CountersMode,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        KernelOptions { hostname: "umlaut".into(), max_tasks: 8192, memory: None, file_memory: None }
+        KernelOptions {
+            hostname: "umlaut".into(),
+            max_tasks: 8192,
+            memory: None,
+            file_memory: None,
+            counters: CountersMode::default(),
+        }
     }
 }
 
@@ -156,13 +163,14 @@ impl Kernel {
         trace: Option<Trace>,
     ) -> Arc<Kernel> {
         let hostname = options.hostname.clone().into_bytes();
+        let stats = Stats::new(options.counters);
         Arc::new(Kernel {
             platform,
             options,
             tasks: Tasks::default(),
             mounts,
             special_files,
-            stats: Stats::default(),
+            stats,
             ptys: Ptys::default(),
             lock_waits: vfs::locks::Deadlocks::new(),
             trace,

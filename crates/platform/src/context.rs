@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use abi::{Errno, UserAddr};
 
-use crate::{AddressSpace, HostCall, HostCallFailure, Meter, Registers, Trap};
+use crate::{AddressSpace, Counters, HostCall, HostCallFailure, Meter, Registers, Trap};
 
 /// What a platform can do, as data.
 #[derive(Clone, Debug)]
@@ -96,6 +96,12 @@ pub trait Context {
 
     /// What it has used.
     fn meter(&self) -> Arc<dyn Meter>;
+
+    /// Counts hand-overs and host calls there from now on, and what the platform serves without the kernel. A platform
+    /// that has none of these ignores it.
+    fn set_counters(&mut self, counters: Counters) {
+        drop(counters);
+    }
 
     /// Lets it run on these CPUs only: CPU `n` is bit `n % 64` of word `n / 64`. The caller has confined its
     /// own thread, which drives this one, to the same.

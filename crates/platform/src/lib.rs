@@ -16,6 +16,7 @@ pub mod code;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod context;
+mod counters;
 #[cfg(feature = "testing")]
 pub mod mock;
 mod registers;
@@ -25,6 +26,7 @@ mod usage;
 
 pub use call::{FutexCall, HostCall, HostCallError, HostCallFailure, MapFile};
 pub use context::{Capabilities, Context, Interrupter, NewContext, NewProcess, Platform, PlatformError};
+pub use counters::{Block, CALLS, Counters, Event, Place};
 pub use registers::Registers;
 pub use space::{AddressSpace, GuestRange, Reach, Vdso};
 pub use trap::{Exception, ExitStatus, SyscallEntry, Trap};

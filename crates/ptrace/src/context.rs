@@ -17,8 +17,8 @@ use abi::{Errno, UserAddr};
 use guest_process::{Pin, Process, ThreadMeter};
 use parking_lot::Mutex;
 use platform::{
-    AddressSpace, Context, Exception, ExitStatus, HostCall, HostCallFailure, Interrupter, Meter, NewContext,
-    NewProcess, PlatformError, Registers, SyscallEntry, Trap,
+    AddressSpace, Context, Counters, Event, Exception, ExitStatus, HostCall, HostCallFailure, Interrupter,
+    Meter, NewContext, NewProcess, PlatformError, Registers, SyscallEntry, Trap,
 };
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -54,6 +54,7 @@ pub(crate) struct Tracee {
     pub(crate) kick_owed: bool,
     dead: Option<ExitStatus>,
     pin: Option<Arc<Pin>>,
+    pub(crate) counters: Counters,
     /// A tracee obeys only the thread that attached: not `Send`.
     not_send: PhantomData<*mut ()>,
 }
@@ -114,6 +115,7 @@ impl Tracee {
             kick: Arc::new(kick),
             kick_owed: false,
             dead: None,
+            counters: Counters::Off,
             not_send: PhantomData,
         };
         match tracee.seize() {
@@ -168,6 +170,7 @@ impl Tracee {
 
     /// Lets it go on until its next stop.
     pub(crate) fn resume(&mut self, how: Resume) -> Stop {
+        self.counters.add(Event::HandOver, 1);
         let placement = &self.shared.guests.placement;
         if let Some(pin) = &self.pin {
             placement.before_run(pin);
@@ -431,6 +434,10 @@ impl Context for Tracee {
 
     fn meter(&self) -> Arc<dyn Meter> {
         Arc::new(ThreadMeter::new(self.process.tgid, self.tid))
+    }
+
+    fn set_counters(&mut self, counters: Counters) {
+        self.counters = counters;
     }
 
     fn set_cpus(&mut self, cpus: &[u64]) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use abi::Errno;
 use guest_process::{Process, RawCall, Slots, answer, check_in, control_socket};
-use platform::{AddressSpace, Context, NewContext, NewProcess, PlatformError, Registers};
+use platform::{AddressSpace, Context, Event, NewContext, NewProcess, PlatformError, Registers};
 
 use crate::context::Tracee;
 use crate::filter::{CLONE_FORK, CLONE_SHARING, CLONE_THREAD};
@@ -115,6 +115,7 @@ impl Tracee {
         let control = process.control.lock();
         self.send(&control, &[theirs.as_fd()]).map_err(gone)?;
         drop(theirs);
+        self.counters.add(Event::HostCall, 1);
         let regs = self.run_stub(layout.fork(), regs, false).map_err(gone)?;
         let pid = answer(regs.r14).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))?;
         Ok(i32::try_from(pid).map_err(|_| rustix::io::Errno::SRCH)?)
@@ -126,6 +127,7 @@ impl Tracee {
         let slot = process.slots.take().ok_or(error(WHAT, Errno::EAGAIN))?;
         let regs =
             Registers { rdi: u64::from(CLONE_THREAD), rsi: 0, rdx: 0, r10: 0, r8: 0, ..self.borrow_thread() };
+        self.counters.add(Event::HostCall, 1);
         let made = self.run_stub(self.shared.layout.thread(), regs, false).map_err(gone).and_then(|regs| {
             let tid = answer(regs.rax).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))?;
             let tid = i32::try_from(tid).map_err(|_| rustix::io::Errno::SRCH)?;

@@ -10,7 +10,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use abi::{Errno, PAGE_SIZE, UserAddr};
 use guest_process::{Encoded, PASSED, RawCall, answer, blocks, encode, guest_range};
-use platform::{ExitStatus, HostCall, HostCallError, HostCallFailure, Registers};
+use platform::{Event, ExitStatus, HostCall, HostCallError, HostCallFailure, Registers};
 
 use crate::context::{KICK, Tracee, errno, restarts};
 use crate::stop::Stop;
@@ -89,6 +89,7 @@ impl Tracee {
         let [rdi, rsi, rdx, r10, r8, r9] = call.args;
         let regs = Registers { rax: call.number, rdi, rsi, rdx, r10, r8, r9, ..self.borrow_thread() };
         let entry = self.shared.layout.call();
+        self.counters.add(Event::HostCall, 1);
         self.run_stub(entry, regs, blocks).map(|regs| regs.rax)
     }
 
@@ -171,6 +172,7 @@ impl Tracee {
             r13: layout.scratch(self.slot),
             ..self.borrow_thread()
         };
+        self.counters.add(Event::HostCall, calls.len() as u64);
         let process = std::sync::Arc::clone(&self.process);
         let control = (!files.is_empty()).then(|| process.control.lock());
         if let Some(control) = &control {

@@ -1,7 +1,7 @@
 //! Copies to and from guest memory.
 
 use abi::{Errno, PAGE_SIZE, UserAddr};
-use platform::{GuestRange, Reach};
+use platform::{Event, GuestRange, Reach};
 use smallvec::SmallVec;
 use sync::SysResult;
 use vfs::{UserRead, UserWrite};
@@ -80,6 +80,7 @@ impl Mm {
             let left = skip(&from, done);
             done += self.space.read(&left, into.get_mut(done..).unwrap_or(&mut []), Reach::Mapped);
         }
+        crate::stats::count_copy(Event::CopyIn, Event::BytesIn, done);
         done
     }
 
@@ -97,6 +98,7 @@ impl Mm {
             done += rest.len;
             done += self.space.write(bytes.get(done..).unwrap_or(&[]), &skip(&to, done), Reach::Mapped);
         }
+        crate::stats::count_copy(Event::CopyOut, Event::BytesOut, done);
         done
     }
 

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abi::{Errno, Siginfo, Signal, UserAddr};
-use platform::SyscallEntry;
+use platform::{Event, SyscallEntry};
 use sync::{Mutex, SysResult, order};
 
 use crate::mm::Mm;
@@ -245,7 +245,7 @@ impl CurrentTask {
 
     /// A line for a signal that is taken.
     pub(crate) fn trace_signal(&self, info: &Siginfo) {
-        self.counters.count_signal();
+        self.counters.add(Event::Signal, 1);
         let Some(trace) = &self.kernel().trace else { return };
         // strace sees no SIGKILL either.
         if info.signo != Signal::KILL {

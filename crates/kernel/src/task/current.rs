@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use abi::{Errno, SigSet, Sigaltstack, Signal, UserAddr};
-use platform::{Context, HostCall, HostCallError, HostCallFailure, Trap};
+use platform::{Context, Counters, Event, HostCall, HostCallError, HostCallFailure, Trap};
 use sync::{Deadline, Interrupts, SysError, SysResult, WaitEnd, WaitQueue, Waiter};
 use vfs::{Caller, Cred};
 
@@ -16,7 +16,6 @@ use crate::kernel::Kernel;
 use crate::mm::Mm;
 use crate::resource;
 use crate::signal::Handlers;
-use crate::stats::TaskCounters;
 use crate::task::run::{InterruptedCall, LastFault, RestartBlock};
 use crate::task::{Task, ThreadGroup};
 
@@ -41,12 +40,16 @@ pub struct CurrentTask {
     pub clear_child_tid: UserAddr,
     /// It has called `exit`, with this code.
     pub(super) exit_code: Option<i32>,
-    pub counters: Arc<TaskCounters>,
+    pub counters: Counters,
+    /// What its counters are known by.
+    pub(super) counters_id: u64,
 }
 
 impl CurrentTask {
     /// Takes a task over, on its kernel thread.
-    pub(crate) fn begin(task: Arc<Task>, context: Box<dyn Context>) -> CurrentTask {
+    pub(crate) fn begin(task: Arc<Task>, mut context: Box<dyn Context>) -> CurrentTask {
+        let own = task.kernel.stats.task_begins();
+        context.set_counters(own.counters.clone());
         let waiter = Waiter::new();
         // The first and only time: each task has one kernel thread.
         let _ = task.parker.set(waiter.parker().clone());
@@ -75,7 +78,8 @@ impl CurrentTask {
             last_fault: LastFault::default(),
             clear_child_tid: UserAddr::NULL,
             exit_code: None,
-            counters: task.kernel.stats.new_task(),
+            counters_id: own.id(),
+            counters: own.counters,
             task,
         };
         if is_confined {
@@ -131,7 +135,8 @@ impl CurrentTask {
     }
 
     /// Replaces the guest thread by one of a fresh host process; the old one ends.
-    pub(crate) fn set_context(&mut self, context: Box<dyn Context>) {
+    pub(crate) fn set_context(&mut self, mut context: Box<dyn Context>) {
+        context.set_counters(self.counters.clone());
         *self.task.interrupter.lock() = Some(context.interrupter());
         *self.task.meter.lock() = Some(context.meter());
         self.group().usage.lock().leave(self.mm.space.last_usage());
@@ -148,6 +153,10 @@ impl CurrentTask {
         deadline: Deadline,
         mut check: impl FnMut(&CurrentTask) -> Option<T>,
     ) -> Result<T, WaitEnd> {
+        if let Some(value) = check(self) {
+            return Ok(value);
+        }
+        self.counters.add(Event::Wait, 1);
         self.task.sleeping.store(true, Ordering::Relaxed);
         let end = loop {
             let end = self.waiter.wait(queues, deadline, || check(self));
@@ -173,6 +182,9 @@ impl CurrentTask {
             _ => self.context.run(),
         };
         self.task.in_guest.store(false, Ordering::SeqCst);
+        if matches!(trap, Trap::Interrupted) {
+            self.counters.add(Event::Kick, 1);
+        }
         trap
     }
 
@@ -187,6 +199,9 @@ impl CurrentTask {
         };
         self.task.in_guest.store(false, Ordering::SeqCst);
         self.task.sleeping.store(false, Ordering::Relaxed);
+        if result == Err(HostCallError::Interrupted) {
+            self.counters.add(Event::Kick, 1);
+        }
         result
     }
 

@@ -61,7 +61,7 @@ pub(super) fn end_task(mut task: CurrentTask) {
     let files = task.files.clone();
     files.release(&task);
     release_terminal(&task);
-    task.kernel().stats.task_ended(&task.counters);
+    let counters_id = task.counters_id;
     let kernel = task.task.kernel.clone();
     let shared_task = task.task.clone();
     let code = task.exit_code;
@@ -88,6 +88,7 @@ pub(super) fn end_task(mut task: CurrentTask) {
     // The host thread ends with the context, and the host process with the last reference to its memory:
     // before the parent learns of it, so that all it held is free.
     drop(task);
+    kernel.stats.task_ended(counters_id);
     leave_group(&kernel, &shared_task, code);
 }
 

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use abi::{Errno, Signal};
-use platform::{SyscallEntry, Trap};
+use platform::{Event, Place, SyscallEntry, Trap};
 use sync::{Interrupts, Restart, SysError, SysResult};
 
 use crate::signal::Delivery;
@@ -72,7 +72,7 @@ impl CurrentTask {
     /// The kernel failed on behalf of this task: its process ends, with a report.
     fn oops(&mut self, call: &str) {
         tracing::error!(pid = self.pid(), call, "oops: the kernel failed; the process ends");
-        self.counters.count_oops();
+        self.counters.add(Event::Oops, 1);
         self.exit_group(GroupExit::Signal { signal: Signal::KILL, core: false });
     }
 
@@ -118,11 +118,11 @@ impl CurrentTask {
     /// Finds the row and calls the handler.
     fn dispatch(&mut self, entry: &SyscallEntry) -> SysResult<Outcome> {
         let Some(row) = table::row(entry.number).filter(|_| entry.native) else {
-            self.counters.count_unknown();
+            self.counters.add(Event::UnknownCall, 1);
             self.trace_unknown(entry);
             return Err(Errno::ENOSYS.into());
         };
-        self.counters.count_call(row.number);
+        self.counters.add_calls(Place::Kernel, row.number, 1);
         let Some(call) = row.call else {
             let errno = match row.needs {
                 Some(capability) if !self.cred.capable(capability) => Errno::EPERM,

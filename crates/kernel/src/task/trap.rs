@@ -1,7 +1,7 @@
 //! What the guest's own instructions raise.
 
 use abi::{SegvCode, SiCode, Siginfo, Signal};
-use platform::{Exception, ExitStatus};
+use platform::{Event, Exception, ExitStatus};
 
 use crate::task::run::LastFault;
 use crate::task::{CurrentTask, GroupExit};
@@ -19,7 +19,7 @@ const SIMD: u64 = 19;
 impl CurrentTask {
     /// Turns a host's report of a fault into the signal that Linux sends.
     pub(super) fn exception(&mut self, exception: &Exception) {
-        self.counters.count_exception();
+        self.counters.add(Event::Fault, 1);
         let signal = Signal(exception.signal);
         self.last_fault = describe(signal, exception);
         self.force_signal(Siginfo::fault(signal, exception.code, exception.addr.0));
