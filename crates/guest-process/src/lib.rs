@@ -5,7 +5,8 @@
 //! seccomp filter that each has.
 //!
 //! Modules: `launch` and `image` (the only fork and exec), `first`, `control` (the socket by which descriptors
-//! reach a guest process), `encode` (host calls as numbers), `slots`, `meter`.
+//! reach a guest process), `encode` (host calls as numbers), `slots`, `meter`,
+//! `ticker` (a thread that looks every so often).
 //!
 //! Neighbours: `ptrace` and `stub` are built on it; it implements `AddressSpace` and `Meter` of `platform`.
 #![allow(clippy::cast_possible_truncation, reason = "x86-64 only: usize is u64")]
@@ -21,6 +22,7 @@ mod meter;
 mod placement;
 mod process;
 mod slots;
+mod ticker;
 
 pub use control::{PASSED, check_in, control_socket, send};
 pub use encode::{Encoded, RawCall, answer, blocks, encode};

@@ -7,12 +7,14 @@
 //! a ticker thread sees to it, asleep whenever nothing runs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+use crate::ticker::Ticker;
 
 /// A guest thread that has not stopped for one to two of these is computing.
 const TICK: Duration = Duration::from_millis(4);
@@ -23,16 +25,7 @@ pub struct Placement {
     /// The CPUs that umlaut may use; `None` switches placement off.
     allowed: Option<CpuSet>,
     pins: Mutex<Vec<Arc<Pin>>>,
-    ticker: Mutex<Ticker>,
-    wake: Condvar,
-    /// Whether the ticker waits to be woken.
-    asleep: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Ticker {
-    woken: bool,
-    ended: bool,
+    ticker: Ticker,
 }
 
 /// The placement of one guest thread.
@@ -72,9 +65,7 @@ impl Placement {
         Placement {
             allowed: allowed.filter(|set| set.count() > 1),
             pins: Mutex::default(),
-            ticker: Mutex::default(),
-            wake: Condvar::new(),
-            asleep: AtomicBool::new(false),
+            ticker: Ticker::default(),
         }
     }
 
@@ -112,12 +103,7 @@ impl Placement {
             pin.place(&set, here);
         }
         pin.step();
-        // Pairs with the fence in `tick`: either it sees us running, or we see it asleep.
-        fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) {
-            self.ticker.lock().woken = true;
-            self.wake.notify_one();
-        }
+        self.ticker.alert();
     }
 
     /// On the tracer's thread, when its tracee has stopped.
@@ -128,34 +114,13 @@ impl Placement {
     /// The ticker's whole life, on a thread of its own, until [`Placement::end`].
     pub fn tick(&self) {
         let Some(allowed) = &self.allowed else { return };
-        loop {
-            let mut ticker = self.ticker.lock();
-            if !ticker.ended {
-                self.wake.wait_for(&mut ticker, TICK);
-            }
-            if ticker.ended {
-                return;
-            }
-            drop(ticker);
-            if self.unpin_computing(allowed) {
-                continue;
-            }
-            self.asleep.store(true, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
-            let idle = !self.pins.lock().iter().any(|pin| pin.running() && pin.pinned());
-            let mut ticker = self.ticker.lock();
-            while idle && !ticker.woken && !ticker.ended {
-                self.wake.wait(&mut ticker);
-            }
-            ticker.woken = false;
-            self.asleep.store(false, Ordering::Relaxed);
-        }
+        let idle = || !self.pins.lock().iter().any(|pin| pin.running() && pin.pinned());
+        self.ticker.run(TICK, || self.unpin_computing(allowed), idle);
     }
 
     /// Ends the ticker.
     pub fn end(&self) {
-        self.ticker.lock().ended = true;
-        self.wake.notify_one();
+        self.ticker.end();
     }
 
     /// Returns whether any guest thread that could need unpinning runs.
