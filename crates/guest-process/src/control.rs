@@ -3,26 +3,27 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sockopt,
 };
 
-/// A child that has not checked in by then is killed.
-const CHECK_IN: Duration = Duration::from_secs(20);
+use crate::deadline::PATIENCE;
+
 /// Descriptors in one message, at most.
 pub const PASSED: usize = 32;
 
-/// A new control socket: the kernel's end, which stamps credentials on what it receives, and the guest's.
+/// A new control socket: the kernel's end, which stamps credentials on what it receives and waits no longer
+/// than a child may take to check in, and the guest's.
+///
 /// # Errors
 /// What the host says.
 pub fn control_socket() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) =
         rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_passcred(&ours, true)?;
-    sockopt::set_socket_timeout(&ours, sockopt::Timeout::Recv, Some(CHECK_IN))?;
+    sockopt::set_socket_timeout(&ours, sockopt::Timeout::Recv, Some(PATIENCE))?;
     Ok((ours, theirs))
 }
 

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use platform::Vdso;
 
+use crate::deadline::{Deadlines, PATIENCE};
 use crate::placement::Placement;
 
 /// What all guest processes of one platform share.
@@ -17,6 +18,7 @@ pub struct Guests {
     /// Where the host's vDSO lies in them: set once the first stands.
     pub vdso: OnceLock<Option<Vdso>>,
     pub placement: Placement,
+    pub deadlines: Deadlines,
     /// The tgids of all guest processes that are not reaped yet.
     pub(crate) processes: Mutex<HashSet<i32>>,
 }
@@ -30,6 +32,7 @@ impl Guests {
             batch,
             vdso: OnceLock::new(),
             placement: Placement::new(placement),
+            deadlines: Deadlines::new(PATIENCE),
             processes: Mutex::default(),
         }
     }

@@ -12,9 +12,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use platform::PlatformError;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::process::{Pid, Signal};
 
 use crate::CONTROL_FD;
+use crate::deadline::PATIENCE;
 
 /// Descriptors that the child must not overwrite while it arranges its own lie from here on.
 const HIGH: RawFd = 16;
@@ -40,6 +43,12 @@ pub fn launch(image: &[u8], control: BorrowedFd<'_>) -> Result<i32, PlatformErro
         pid => {
             drop(child_report);
             let mut errno = [0u8; 4];
+            if !readable_soon(&report)
+                && let Some(child) = Pid::from_raw(pid)
+            {
+                // Our unreaped child; an error means that it is dead already.
+                let _ = rustix::process::kill_process(child, Signal::KILL);
+            }
             match report.read_exact(&mut errno) {
                 // Closed by the exec.
                 Err(_) => Ok(pid),
@@ -50,6 +59,19 @@ pub fn launch(image: &[u8], control: BorrowedFd<'_>) -> Result<i32, PlatformErro
                     Err(failed("executing the stub")(source))
                 }
             }
+        }
+    }
+}
+
+/// Waits for a report or the end of the pipe; `false` if neither comes in time.
+fn readable_soon(report: &File) -> bool {
+    let limit = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+    let mut poll = [PollFd::new(report, PollFlags::IN)];
+    loop {
+        match rustix::event::poll(&mut poll, Some(&limit)) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(0) => return false,
+            _ => return true,
         }
     }
 }

@@ -1,18 +1,19 @@
 //! Host processes that hold guests: what every platform needs whose guest threads are host threads.
 //!
 //! Main types: [`Process`], one guest host process (an address space); [`Guests`], what all of a platform
-//! share; [`Placement`], which keeps a guest thread on its kernel thread's CPU; [`bpf::Assembler`], for the
-//! seccomp filter that each has.
+//! share; [`Placement`], which keeps a guest thread on its kernel thread's CPU; [`Deadlines`], for what it must
+//! do at once; [`bpf::Assembler`], for the seccomp filter that each has.
 //!
 //! Modules: `launch` and `image` (the only fork and exec), `first`, `control` (the socket by which descriptors
-//! reach a guest process), `encode` (host calls as numbers), `slots`, `meter`,
-//! `ticker` (a thread that looks every so often).
+//! reach a guest process), `encode` (host calls as numbers), `slots`, `meter`, `ticker` (a thread that looks
+//! every so often).
 //!
 //! Neighbours: `ptrace` and `stub` are built on it; it implements `AddressSpace` and `Meter` of `platform`.
 #![allow(clippy::cast_possible_truncation, reason = "x86-64 only: usize is u64")]
 
 pub mod bpf;
 mod control;
+mod deadline;
 mod encode;
 mod first;
 mod guests;
@@ -25,6 +26,7 @@ mod slots;
 mod ticker;
 
 pub use control::{PASSED, check_in, control_socket, send};
+pub use deadline::{Deadlines, Vigil, is_zombie};
 pub use encode::{Encoded, RawCall, answer, blocks, encode};
 pub use first::{Map, find_vdso, read_maps, set_limits};
 pub use guests::Guests;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use abi::{Errno, UserAddr};
-use guest_process::{Pin, Process, ThreadMeter};
+use guest_process::{Pin, Process, ThreadMeter, Vigil};
 use parking_lot::Mutex;
 use platform::{
     AddressSpace, Context, Counters, Event, Exception, ExitStatus, HostCall, HostCallFailure, Interrupter,
@@ -55,6 +55,7 @@ pub(crate) struct Tracee {
     dead: Option<ExitStatus>,
     pin: Option<Arc<Pin>>,
     pub(crate) counters: Counters,
+    vigil: Arc<Vigil>,
     /// A tracee obeys only the thread that attached: not `Send`.
     not_send: PhantomData<*mut ()>,
 }
@@ -104,6 +105,7 @@ impl Tracee {
         let mut tracee = Tracee {
             space: Arc::clone(&process) as Arc<dyn AddressSpace>,
             pin: shared.guests.placement.add(tid),
+            vigil: shared.guests.deadlines.add(process.tgid, tid),
             shared,
             process,
             tid,
@@ -118,12 +120,14 @@ impl Tracee {
             counters: Counters::Off,
             not_send: PhantomData,
         };
-        match tracee.seize() {
+        let guests = Arc::clone(&tracee.shared.guests);
+        let vigil = Arc::clone(&tracee.vigil);
+        match guests.deadlines.during(&vigil, || tracee.seize()) {
             Ok(()) => Ok(tracee),
             // The host says EPERM of one that is a zombie (kernel/ptrace.c, ptrace_attach: exit_state).
             Err(error)
                 if error.raw_os_error() == Some(libc::ESRCH)
-                    || stop::is_zombie(tracee.process.tgid, tracee.tid) =>
+                    || guest_process::is_zombie(tracee.process.tgid, tracee.tid) =>
             {
                 tracee.died();
                 Ok(tracee)
@@ -189,6 +193,13 @@ impl Tracee {
         stop
     }
 
+    /// The same for what it does at once, or its process is killed.
+    pub(crate) fn resume_soon(&mut self, how: Resume) -> Stop {
+        let guests = Arc::clone(&self.shared.guests);
+        let vigil = Arc::clone(&self.vigil);
+        guests.deadlines.during(&vigil, || self.resume(how))
+    }
+
     /// The guest's registers, for changing; the caller sets `changed` by what follows.
     pub(crate) fn fetch(&mut self) -> &mut Registers {
         if !self.known {
@@ -250,6 +261,7 @@ impl Tracee {
         if let Some(pin) = self.pin.take() {
             self.shared.guests.placement.remove(&pin);
         }
+        self.shared.guests.deadlines.remove(&self.vigil);
     }
 
     /// Puts what was changed into the host thread.
@@ -295,7 +307,7 @@ impl Tracee {
         if info.op != sys::INFO_ENTRY || number.is_err() {
             return Err(Trap::Died(self.escaped()));
         }
-        match self.resume(Resume::Syscall) {
+        match self.resume_soon(Resume::Syscall) {
             Stop::Syscall => {}
             Stop::Dead => return Err(Trap::Died(self.died())),
             _ => return Err(Trap::Died(self.escaped())),

@@ -36,7 +36,7 @@ pub(crate) enum Cut {
 
 impl Tracee {
     /// Lets the thread run natively from an entry of the stub to its end, with these registers. `blocks`:
-    /// a kick may cut it off.
+    /// a kick may cut it off; else it comes back soon, or its process is killed.
     pub(crate) fn run_stub(&mut self, entry: Entry, regs: Registers, blocks: bool) -> Result<Registers, Cut> {
         if self.is_dead() {
             return Err(Cut::Died(self.died()));
@@ -51,7 +51,8 @@ impl Tracee {
             return Err(Cut::Died(self.finish()));
         }
         loop {
-            match self.resume(Resume::Native) {
+            let stop = if blocks { self.resume(Resume::Native) } else { self.resume_soon(Resume::Native) };
+            match stop {
                 Stop::Signal(libc::SIGTRAP) => match sys::registers(self.tid) {
                     Ok(regs) if regs.rip == entry.done => return Ok(regs),
                     Ok(_) => return Err(Cut::Died(self.escaped())),

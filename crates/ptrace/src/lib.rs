@@ -54,13 +54,10 @@ impl Ptrace {
         host::signal::quiet_sigchld()
             .map_err(|source| PlatformError { what: "resetting SIGCHLD", source })?;
         let shared = Arc::new(Shared::new(options)?);
+        start_thread("deadlines", &shared, |shared| shared.guests.deadlines.watch())?;
         let spawner = spawner::start(Arc::clone(&shared))?;
         if shared.guests.placement.enabled() {
-            let shared = Arc::clone(&shared);
-            std::thread::Builder::new()
-                .name("placement".into())
-                .spawn(move || shared.guests.placement.tick())
-                .map_err(|source| PlatformError { what: "starting the placement thread", source })?;
+            start_thread("placement", &shared, |shared| shared.guests.placement.tick())?;
         }
         let fresh = shared.fresh_fp();
         // The features are told in the bytes that software may use (USER_XSTATE_XCR0_WORD).
@@ -70,6 +67,19 @@ impl Ptrace {
             Capabilities { name: options.mode.name(), xsave_size: fresh.len(), xsave_features: features };
         Ok(Ptrace { capabilities, shared, spawner })
     }
+}
+
+fn start_thread(
+    name: &'static str,
+    shared: &Arc<Shared>,
+    life: impl FnOnce(&Shared) + Send + 'static,
+) -> Result<(), PlatformError> {
+    let shared = Arc::clone(shared);
+    let thread = std::thread::Builder::new().name(name.into()).stack_size(64 << 10);
+    thread
+        .spawn(move || life(&shared))
+        .map(drop)
+        .map_err(|source| PlatformError { what: "starting a thread of the platform", source })
 }
 
 impl Platform for Ptrace {
@@ -91,5 +101,6 @@ impl Platform for Ptrace {
 impl Drop for Ptrace {
     fn drop(&mut self) {
         self.shared.guests.placement.end();
+        self.shared.guests.deadlines.end();
     }
 }

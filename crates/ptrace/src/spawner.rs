@@ -222,6 +222,31 @@ mod tests {
         assert_eq!(native(RawCall::new(libc::SYS_prctl, [1, 0, 0, 0, 0, 0])), killed);
     }
 
+    /// `pause` never comes back by itself: what is to come back soon is killed, what may wait is not.
+    #[test]
+    fn a_thread_that_does_not_come_back_is_killed() {
+        let mut shared = Shared::new(Options::new(Mode::Sysemu)).unwrap();
+        let patience = std::time::Duration::from_millis(100);
+        let guests = Arc::get_mut(&mut shared.guests).unwrap();
+        guests.deadlines = guest_process::Deadlines::new(patience);
+        let shared = Arc::new(shared);
+        let watched = Arc::clone(&shared);
+        let watcher = std::thread::spawn(move || watched.guests.deadlines.watch());
+        let mut zygote = make_zygote(&shared).unwrap();
+        let kick = Arc::clone(&zygote.kick);
+        let kicker = std::thread::spawn(move || {
+            std::thread::sleep(patience * 5);
+            platform::Interrupter::interrupt(&*kick);
+        });
+        let pause = RawCall::new(libc::SYS_pause, [0; 6]);
+        assert!(matches!(zygote.raw_call(pause, true), Err(Cut::Kicked)));
+        kicker.join().unwrap();
+        let dead = zygote.raw_call(pause, false);
+        assert!(matches!(dead, Err(Cut::Died(ExitStatus::Killed(libc::SIGKILL)))));
+        shared.guests.deadlines.end();
+        watcher.join().unwrap();
+    }
+
     /// A vDSO is found where the host puts it.
     #[test]
     fn the_vdso_is_found() {

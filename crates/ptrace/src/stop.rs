@@ -52,13 +52,6 @@ pub(crate) fn exit_status(tid: i32) -> ExitStatus {
     }
 }
 
-/// Whether a thread that is no tracee has ended, reaped or not.
-pub(crate) fn is_zombie(tgid: i32, tid: i32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{tgid}/task/{tid}/stat")) else { return true };
-    // Behind the name, which may hold anything.
-    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['Z', 'X']))
-}
-
 /// Reaps dead `tid`, waiting until it is dead.
 pub(crate) fn reap(tid: i32) {
     // An error is ECHILD: nothing left to reap.

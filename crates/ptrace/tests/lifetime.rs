@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{CODE, DATA, Guest};
+use common::{CODE, DATA, Guest, eventually, signal};
 use platform::code::{Code, Reg};
 use platform::{AddressSpace, ExitStatus, Platform, Trap};
 use ptrace::{Mode, Options, Ptrace};
@@ -30,14 +30,6 @@ fn alive(pid: i32) -> bool {
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-fn eventually(what: &str, mut check: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !check() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// Waits until the counter at [`DATA`] moves.
 fn runs(space: &dyn AddressSpace) -> bool {
     let before = common::word(space, DATA);
@@ -49,14 +41,6 @@ fn runs(space: &dyn AddressSpace) -> bool {
         std::thread::sleep(Duration::from_millis(1));
     }
     false
-}
-
-fn signal(pid: i32, signal: i32) {
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(pid).unwrap(),
-        rustix::process::Signal::from_named_raw(signal).unwrap(),
-    )
-    .unwrap();
 }
 
 /// Plays a kernel with guests in every state, tells their pids, and waits to be killed.

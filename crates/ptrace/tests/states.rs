@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use abi::UserAddr;
 use common::{CODE, DATA, Guest};
@@ -137,6 +137,36 @@ fn a_parked_one_that_is_killed_can_be_bound_and_is_dead() {
     }
 }
 
+/// Stopped from outside (job control, or a user's `kill -STOP`): what the kernel needs is done all the same.
+#[test]
+fn a_process_that_somebody_stopped_still_works() {
+    for platform in platforms() {
+        let new = platform.spawn().unwrap();
+        common::signal(new.space.host_pid(), libc::SIGSTOP);
+        common::eventually("a parked process is stopped", || host_state(new.space.host_pid()) == 'T');
+        let mut guest = Guest { context: new.thread.bind().unwrap(), space: new.space };
+        guest.context.host_calls(&[common::map(CODE, 7), common::map(DATA, 3)]).unwrap();
+        guest.load(Code::new().call(1, &[]).spin().bytes());
+        assert!(matches!(guest.trap(), Trap::Syscall(_)));
+        for round in 0..3 {
+            common::signal(guest.space.host_pid(), libc::SIGSTOP);
+            let child = guest.context.fork().unwrap();
+            let thread = guest.context.new_thread().unwrap();
+            drop(thread.bind().unwrap());
+            let mut child = Guest { context: child.thread.bind().unwrap(), space: child.space };
+            common::signal(child.space.host_pid(), libc::SIGSTOP);
+            child.context.registers_mut().rip = CODE;
+            assert!(matches!(child.trap(), Trap::Syscall(_)));
+            guest.context.host_calls(&[common::map(0x3000_0000 + round * 0x10_0000, 3)]).unwrap();
+        }
+    }
+}
+
+fn host_state(pid: i32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(") ").next().unwrap().chars().next().unwrap()
+}
+
 fn wait_for_ever() -> HostCall<'static> {
     HostCall::Futex(FutexCall {
         uaddr: UserAddr(DATA),
@@ -183,11 +213,6 @@ fn a_process_with_threads_in_all_states_dies_as_one() {
     }
 }
 
-fn is_running(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    stat.rsplit(") ").next().unwrap().starts_with('R')
-}
-
 /// A thread that panics while its guest is in any state leaves nothing of it running; the process goes with its memory.
 #[test]
 fn a_tracer_that_panics_leaves_nothing_running() {
@@ -206,11 +231,7 @@ fn a_tracer_that_panics_leaves_nothing_running() {
             assert!(tracer.is_err());
             let space = told.recv().unwrap();
             let pid = space.host_pid();
-            let deadline = Instant::now() + Duration::from_secs(10);
-            while is_running(pid) {
-                assert!(Instant::now() < deadline, "{state}: neither parked in the stub nor dead");
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            common::eventually("parked in the stub, or dead", || host_state(pid) != 'R');
             drop(space);
             assert!(!std::fs::exists(format!("/proc/{pid}")).unwrap(), "{state}");
         }

@@ -3,6 +3,7 @@
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use abi::UserAddr;
 use platform::code::Code;
@@ -96,4 +97,22 @@ pub(crate) fn word(space: &dyn AddressSpace, at: u64) -> u64 {
 pub(crate) fn map(addr: u64, prot: u32) -> HostCall<'static> {
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE).cast_unsigned();
     HostCall::Map { addr: UserAddr(addr), len: 0x10000, prot, flags, file: None }
+}
+
+/// Waits for what must come.
+pub(crate) fn eventually(what: &str, mut check: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !check() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Sends a signal from outside.
+pub(crate) fn signal(pid: i32, signal: i32) {
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(pid).unwrap(),
+        rustix::process::Signal::from_named_raw(signal).unwrap(),
+    )
+    .unwrap();
 }
