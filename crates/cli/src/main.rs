@@ -22,6 +22,9 @@ fn main() {
     let status = match options.command {
         Command::Run(run) => run::run(&run),
         Command::Check => check::check(),
+        Command::Bench(bench) => std::env::current_exe()
+            .map_err(anyhow::Error::from)
+            .and_then(|umlaut| bench::run(&bench, &umlaut)),
     };
     let code = status.unwrap_or_else(|error| {
         eprintln!("umlaut: {error:#}");

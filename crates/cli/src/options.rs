@@ -14,7 +14,8 @@ use kernel::stats::CountersMode;
   umlaut run gcc hello.c -o hello      any command of the host, on a throwaway view of it
   umlaut run --root debian/ --rw bash  a distribution unpacked in a directory, changed for good
   umlaut run --trace=open,stat ls      with the system calls it makes
-  umlaut check                         what this host offers")]
+  umlaut check                         what this host offers
+  umlaut bench --quick                 what it costs, beside native")]
 pub(crate) struct Options {
     #[command(subcommand)]
     pub command: Command,
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Run(Box<RunOptions>),
     /// Probe the host: what it offers, and which platform `--platform auto` takes
     Check,
+    /// Measure: workloads natively and inside, side by side
+    Bench(Box<bench::Options>),
 }
 
 /// How guest code is run.

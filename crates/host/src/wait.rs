@@ -90,6 +90,14 @@ pub fn wait_pidfd(pidfd: BorrowedFd<'_>, options: i32) -> io::Result<Option<Wait
 /// # Errors
 /// As [`wait`].
 pub fn reap_with_usage(pid: i32) -> io::Result<Usage> {
+    end_with_usage(pid).map(|(_, usage)| usage)
+}
+
+/// The same with how it ended.
+///
+/// # Errors
+/// As [`wait`].
+pub fn end_with_usage(pid: i32) -> io::Result<(WaitInfo, Usage)> {
     loop {
         // SAFETY: all zeroes are a valid siginfo_t and rusage.
         let (mut info, mut usage) =
@@ -100,7 +108,9 @@ pub fn reap_with_usage(pid: i32) -> io::Result<Usage> {
             libc::syscall(libc::SYS_waitid, libc::P_PID, pid, &raw mut info, options, &raw mut usage)
         };
         if result == 0 {
-            return Ok(Usage::from(&usage));
+            // SAFETY: waitid has filled the SIGCHLD fields.
+            let status = unsafe { info.si_status() };
+            return Ok((WaitInfo { code: info.si_code, status }, Usage::from(&usage)));
         }
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {

@@ -17,6 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stubs", &["abi", "sync", "host", "platform"]),
     ("kernel", &["abi", "sync", "host", "platform", "vfs", "tty"]),
     ("fs-*", &["abi", "sync", "host", "vfs", "tty", "kernel"]),
+    ("bench-guest", &[]),
+    ("bench", &["host"]),
     ("cli", &["*"]),
     ("xtask", &[]),
 ];

@@ -1,0 +1,146 @@
+//! Other systems that run unmodified programs: what of them is installed, and how each is entered.
+//!
+//! Main function: [`installed`]. Each is set up in the directory of [`Setup`] and gone with it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+
+use crate::places::{Kind, Place, Setup};
+use crate::session::Session;
+
+/// One way to run another system.
+struct Rival {
+    name: &'static str,
+    program: &'static str,
+    /// What brings it.
+    package: &'static str,
+    /// Asks for its version.
+    version: &'static str,
+    mode: &'static str,
+    /// Words before the program that is to run.
+    prefix: &'static [&'static str],
+}
+
+const PREFIXES: &[Rival] = &[
+    Rival {
+        name: "proot",
+        program: "proot",
+        package: "proot",
+        version: "--version",
+        mode: "ptrace with seccomp",
+        prefix: &["-r", "/"],
+    },
+    Rival {
+        name: "bubblewrap",
+        program: "bwrap",
+        package: "bubblewrap",
+        version: "--version",
+        mode: "namespaces, the host's own kernel",
+        prefix: &["--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--"],
+    },
+    Rival {
+        name: "gvisor-systrap",
+        program: "runsc",
+        package: "runsc",
+        version: "--version",
+        mode: "do --rootless --platform=systrap",
+        prefix: &["--rootless", "--network=none", "--platform=systrap", "do"],
+    },
+    Rival {
+        name: "gvisor-ptrace",
+        program: "runsc",
+        package: "runsc",
+        version: "--version",
+        mode: "do --rootless --platform=ptrace",
+        prefix: &["--rootless", "--network=none", "--platform=ptrace", "do"],
+    },
+    Rival {
+        name: "vuos",
+        program: "umvu",
+        package: "vuos (not in every distribution: github.com/virtualsquare/vuos)",
+        version: "--version",
+        mode: "no module",
+        prefix: &[],
+    },
+];
+
+/// The rivals that work here. What does not is told in `missing`.
+pub(crate) fn installed(setup: &Setup, missing: &mut Vec<String>) -> Vec<Place> {
+    let mut places = Vec::new();
+    match user_mode_linux(setup) {
+        Ok(place) => places.push(place),
+        Err(why) => missing.push(format!("user-mode-linux: {why:#}")),
+    }
+    for rival in PREFIXES {
+        match prefixed(rival, setup) {
+            Ok(place) => places.push(place),
+            Err(why) => missing.push(format!("{}: {why:#}", rival.name)),
+        }
+    }
+    places
+}
+
+fn prefixed(rival: &Rival, setup: &Setup) -> anyhow::Result<Place> {
+    let program = find(rival.program, rival.package)?;
+    let words = std::iter::once(program.as_str()).chain(rival.prefix.iter().copied());
+    let what = format!("{}, {}", version(&program, rival.version), rival.mode);
+    let place =
+        Place { name: rival.name.into(), what, kind: Kind::Prefix(words.map(String::from).collect()) };
+    place.try_out(setup)?;
+    Ok(place)
+}
+
+/// A whole Linux as a process. It takes a second to boot, so that it stays up: its first process is a shell that
+/// becomes `bench-guest serve`, on a console that is a pipe.
+fn user_mode_linux(setup: &Setup) -> anyhow::Result<Place> {
+    let program = find("linux.uml", "user-mode-linux")?;
+    let init = setup.work.join("uml-init");
+    let script = format!(
+        "#!/bin/sh\nexport PATH={} LC_ALL=C\nmount -t proc proc /proc\nmount -t sysfs sysfs /sys\n\
+         mount -t tmpfs tmpfs /run\nstty -echo -onlcr\nexec {} serve {}\n",
+        "/usr/sbin:/usr/bin:/sbin:/bin",
+        setup.guest.display(),
+        setup.work.display()
+    );
+    std::fs::write(&init, script)?;
+    std::fs::set_permissions(&init, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    let options = [
+        program.clone(),
+        "mem=512M".into(),
+        "rootfstype=hostfs".into(),
+        "rootflags=/".into(),
+        "rw".into(),
+        "con0=fd:0,fd:1".into(),
+        "con=null".into(),
+        "quiet".into(),
+        format!("uml_dir={}", setup.work.display()),
+        format!("init={}", init.display()),
+    ];
+    let what = format!("user-mode-linux {}, SYSEMU, hostfs", version(&program, "--version"));
+    let place = Place { name: "uml".into(), what, kind: Kind::Session(options.to_vec()) };
+    let mut command = place.command(setup, &setup.guest, &[]);
+    Session::start(&mut command, None)?.run(&["run".into(), "clock_gettime".into()])?;
+    Ok(place)
+}
+
+fn find(program: &str, package: &str) -> anyhow::Result<String> {
+    let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".into());
+    let mut places = path.split(':').map(|place| format!("{place}/{program}"));
+    places
+        .find(|place| Path::new(place).is_file())
+        .with_context(|| format!("not installed; the package {package} brings it"))
+}
+
+/// The first line with a digit that it says.
+fn version(program: &str, option: &str) -> String {
+    let mut command = Command::new(program);
+    let Ok(output) = command.arg(option).stdin(Stdio::null()).output() else {
+        return "version unknown".into();
+    };
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let mut lines = text.lines().map(str::trim);
+    lines.find(|line| line.contains(|c: char| c.is_ascii_digit())).unwrap_or("version unknown").to_string()
+}
