@@ -31,8 +31,17 @@ pub trait HostWatcher: Send + Sync {
 #[derive(Default)]
 pub struct HostEvents {
     inner: Mutex<order::HostEvents, Inner>,
-    epoll: OnceLock<OwnedFd>,
+    epoll: OnceLock<Epoll>,
 }
+
+/// The host's epoll, and the descriptor in it that tells the thread to end.
+struct Epoll {
+    events: OwnedFd,
+    end: OwnedFd,
+}
+
+/// What [`Epoll::end`] is known by; watchers are numbered from 1.
+const END: u64 = 0;
 
 #[derive(Default)]
 struct Inner {
@@ -67,16 +76,19 @@ impl HostEvents {
         };
         let watch = HostWatch { events: Arc::downgrade(self), id };
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
-        epoll::add(epoll, fd, epoll::EventData::new_u64(id), flags)?;
+        epoll::add(&epoll.events, fd, epoll::EventData::new_u64(id), flags)?;
         Ok(watch)
     }
 
     /// The host's epoll; the thread starts with it.
-    fn epoll(self: &Arc<Self>) -> std::io::Result<&OwnedFd> {
+    fn epoll(self: &Arc<Self>) -> std::io::Result<&Epoll> {
         if let Some(epoll) = self.epoll.get() {
             return Ok(epoll);
         }
-        let made = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let end = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?;
+        epoll::add(&events, &end, epoll::EventData::new_u64(END), epoll::EventFlags::IN)?;
+        let made = Epoll { events, end };
         if self.epoll.set(made).is_ok() {
             let events = self.clone();
             let thread = std::thread::Builder::new().name("host events".into()).stack_size(STACK);
@@ -85,12 +97,20 @@ impl HostEvents {
         self.epoll.get().ok_or(std::io::ErrorKind::WouldBlock.into())
     }
 
+    /// Ends the thread; nobody is told of anything any more.
+    pub(crate) fn close(&self) {
+        if let Some(epoll) = self.epoll.get() {
+            // A counter that is full tells it too.
+            let _ = rustix::io::write(&epoll.end, &1u64.to_ne_bytes());
+        }
+    }
+
     fn run(&self) {
         let Some(epoll) = self.epoll.get() else { return };
         let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [none; BATCH];
         loop {
-            let count = match epoll::wait(epoll, &mut events[..], None) {
+            let count = match epoll::wait(&epoll.events, &mut events[..], None) {
                 Ok(count) => count,
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => {
@@ -100,6 +120,9 @@ impl HostEvents {
             };
             for event in events.iter().take(count) {
                 let id = event.data.u64();
+                if id == END {
+                    return;
+                }
                 let who = self.inner.lock().watchers.remove(&id);
                 if let Some(who) = who {
                     who.host_event();

@@ -422,3 +422,10 @@ impl Kernel {
         bytes.min(self.options.memory.unwrap_or(u64::MAX)) / PAGE_SIZE
     }
 }
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        self.timers.close();
+        self.host_events.close();
+    }
+}

@@ -31,6 +31,8 @@ struct Inner {
     due: BTreeMap<Due, Weak<dyn Expire>>,
     last: u64,
     has_thread: bool,
+    /// The kernel is gone: nothing expires any more.
+    closed: bool,
 }
 
 /// An armed timer; dropping it disarms it. It may be going off at this very moment.
@@ -58,6 +60,16 @@ impl TimerQueue {
         Armed { queue: self.clone(), due }
     }
 
+    /// Ends the thread; armed timers do not go off.
+    pub(crate) fn close(&self) {
+        self.inner.lock().closed = true;
+        self.changed.wake(0);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.inner.lock().closed
+    }
+
     fn start_thread(self: &Arc<Self>) {
         let queue = self.clone();
         let thread = std::thread::Builder::new().name("timers".into()).stack_size(STACK);
@@ -69,7 +81,7 @@ impl TimerQueue {
 
     fn run(&self) {
         let waiter = Waiter::new();
-        loop {
+        while !self.is_closed() {
             if let Some(who) = self.take_due() {
                 if let Some(who) = who.upgrade() {
                     who.expire();
@@ -77,7 +89,7 @@ impl TimerQueue {
                 continue;
             }
             let first = self.first();
-            let changed = || (self.first() != first).then_some(());
+            let changed = || (self.is_closed() || self.first() != first).then_some(());
             // Nobody interrupts it; a time-out is what it waits for.
             let _ = waiter.wait(&[&self.changed], first.map(|(at, _)| at), changed);
         }
