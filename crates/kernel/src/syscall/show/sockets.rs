@@ -124,14 +124,17 @@ fn control(printer: &mut Printer<'_>, start: UserAddr, len: u64) {
     const HEADER: u64 = size_of::<Cmsghdr>() as u64;
     let mut at = 0u64;
     let mut messages = Vec::new();
-    while at + HEADER <= len && messages.len() < printer.max_string {
+    while at.checked_add(HEADER).is_some_and(|end| end <= len) && messages.len() < printer.max_string {
         let Some(addr) = start.checked_add(at) else { break };
         let Some(header) = printer.value::<Cmsghdr>(addr) else { break };
         if header.len < HEADER || header.len > len - at {
             break;
         }
         messages.push((addr, header));
-        at += header.len.div_ceil(8) * 8;
+        let Some(next) = header.len.checked_next_multiple_of(8).and_then(|size| at.checked_add(size)) else {
+            break;
+        };
+        at = next;
     }
     if messages.is_empty() {
         return printer.address(start);
