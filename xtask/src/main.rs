@@ -1,8 +1,10 @@
 //! `cargo xtask`: the chores of the workspace as code.
 //!
 //! `test` prepares a machine and runs everything that shows umlaut to work (see [`test`]); `tidy` checks the rules of
-//! the house (see [`tidy`]); `docs` writes the documents that are generated from code (see [`docs`]).
+//! the house (see [`tidy`]); `docs` writes the documents that are generated from code (see [`docs`]); `fuzz` looks for
+//! guest input that the kernel does not take (see [`fuzz`]).
 mod docs;
+mod fuzz;
 mod test;
 mod tidy;
 
@@ -25,6 +27,8 @@ enum Chore {
     Test(test::Options),
     /// Check the rules of the house: sizes, heads, dependencies, unsafe code, generated documents
     Tidy(tidy::Options),
+    /// Feed the kernel what no program would
+    Fuzz(fuzz::Options),
     /// Write the generated documents anew
     Docs,
 }
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
     let done = match Options::parse().chore {
         Chore::Test(options) => test::run(&workspace(), &options),
         Chore::Tidy(options) => tidy::run(&workspace(), &options),
+        Chore::Fuzz(options) => fuzz::run(&workspace(), &options),
         Chore::Docs => docs::write(&workspace()),
     };
     match done {

@@ -86,6 +86,11 @@ impl Code {
         self.add(&[0x90])
     }
 
+    /// `ret`
+    pub fn ret(self) -> Code {
+        self.add(&[0xc3])
+    }
+
     /// `div ecx`
     pub fn divide_by_ecx(self) -> Code {
         self.add(&[0xf7, 0xf1])

@@ -20,6 +20,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-guest", &[]),
     ("bench", &["host"]),
     ("cli", &["*"]),
+    ("fuzzing", &["*"]),
+    ("fuzz", &["fuzzing"]),
     ("xtask", &[]),
 ];
 

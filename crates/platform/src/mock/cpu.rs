@@ -83,6 +83,10 @@ impl Machine<'_> {
                 0x80 => return Ok(Step::Syscall { native: false }),
                 _ => return Err(trap(libc::SIGSEGV, SI_KERNEL, 0)),
             },
+            0xc3 => {
+                self.regs.rip = load(self.memory, self.regs.rsp)?;
+                self.regs.rsp = self.regs.rsp.wrapping_add(8);
+            }
             0x0f => match self.next(1)? {
                 0x05 => return Ok(Step::Syscall { native: true }),
                 _ => return Err(self.illegal()),

@@ -1,0 +1,4 @@
+//! See `fuzzing::dispatch`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzzing::dispatch::run(bytes));

@@ -1,0 +1,4 @@
+//! See `fuzzing::elf`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzzing::elf::run(bytes));
