@@ -1,16 +1,20 @@
-//! Repeats an operation often enough to time it: a loop count that takes some milliseconds, several batches of it,
-//! and their median, so that one preemption does not count.
+//! Repeats an operation often enough to time it: a loop count that takes about a millisecond, many batches of it, and
+//! their median. On a busy host a batch that short mostly fits between two preemptions, and those that do not fit are
+//! the slow half.
 //!
 //! Main types: [`Measured`]. Neighbours: every workload.
 
 use std::time::{Duration, Instant};
 
-/// Batches that are timed.
-const BATCHES: usize = 5;
+/// Batches that are timed: at most and, where each takes long, at least.
+const BATCHES: usize = 25;
+const FEW: usize = 5;
 /// What a batch should take.
-const BATCH: Duration = Duration::from_millis(6);
+const BATCH: Duration = Duration::from_millis(1);
 /// What calibration must have taken before its rate is believed.
-const BELIEVABLE: Duration = Duration::from_millis(2);
+const BELIEVABLE: Duration = Duration::from_micros(400);
+/// When few batches are enough.
+const LONG: Duration = Duration::from_millis(60);
 
 /// What one operation costs.
 pub(crate) struct Measured {
@@ -51,12 +55,13 @@ pub(crate) fn batches(mut batch: impl FnMut(u64) -> Duration) -> Measured {
     let wanted = count as f64 * BATCH.as_secs_f64() / took.as_secs_f64().max(1e-9);
     let count = whole(wanted).max(1);
     let mut costs = Vec::with_capacity(BATCHES);
-    for _ in 0..BATCHES {
+    let start = Instant::now();
+    while costs.len() < BATCHES && (costs.len() < FEW || start.elapsed() < LONG) {
         costs.push(batch(count).as_secs_f64() * 1e9 / count as f64);
         operations += count;
     }
     costs.sort_by(f64::total_cmp);
-    Measured { nanoseconds: costs.get(BATCHES / 2).copied().unwrap_or(0.0), operations }
+    Measured { nanoseconds: costs.get(costs.len() / 2).copied().unwrap_or(0.0), operations }
 }
 
 /// Exactly `count` operations, timed once.

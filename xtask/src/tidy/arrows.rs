@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kernel", &["abi", "sync", "host", "platform", "vfs", "tty"]),
     ("fs-*", &["abi", "sync", "host", "vfs", "tty", "kernel"]),
     ("bench-guest", &[]),
+    ("bench-uml-shim", &[]),
     ("bench", &["host"]),
     ("cli", &["*"]),
     ("fuzzing", &["*"]),
