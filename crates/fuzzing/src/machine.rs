@@ -18,6 +18,7 @@ use kernel::mm::memfd::MemoryFiles;
 use kernel::resource::Limits;
 use kernel::syscall::trace::Trace;
 use kernel::tty::{PTS_MAJOR, TerminalDevices};
+use platform::Event;
 use platform::mock::Mock;
 use sync::SysResult;
 use vfs::ops::{self, OpenRequest};
@@ -43,9 +44,14 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// With `UMLAUT_FUZZ_TRACE` in the environment the trace is shown.
+    ///
     /// # Panics
     /// If the host gives no descriptors.
     pub fn new(traced: bool) -> Machine {
+        if std::env::var_os("UMLAUT_FUZZ_TRACE").is_some() {
+            return Machine::with_trace(Some(Box::new(std::io::stderr())));
+        }
         Machine::with_trace(traced.then(|| Box::new(std::io::sink()) as Box<dyn Write + Send>))
     }
 
@@ -90,7 +96,7 @@ impl Machine {
             self.kernel.shut_down();
         }
         assert!(!self.has_tasks(), "tasks do not end");
-        assert_eq!(self.kernel.stats.totals().oopses, 0, "the kernel failed");
+        assert_eq!(self.kernel.stats.totals().event(Event::Oops), 0, "the kernel failed");
         let Machine { kernel, root, before } = self;
         let kept = Arc::downgrade(&kernel);
         drop((kernel, root));

@@ -1,6 +1,6 @@
 //! Every target on what fuzzers found before, and for some seconds on input from fixed seeds.
 //!
-//! `UMLAUT_FUZZ_SECONDS` is how long, `UMLAUT_FUZZ_SEED` where to begin. What fails is written to a file, to be run again
+//! `UMLAUT_FUZZ_SECONDS` is how long, `UMLAUT_FUZZ_SEED` where to begin, `UMLAUT_FUZZ_ONLY` a file in place of the corpus. What fails is written to a file, to be run again
 //! by `cargo xtask fuzz TARGET FILE`, and kept in `fuzz/corpus`.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -52,6 +52,9 @@ fn input(seed: u64, corpus: &[(PathBuf, Vec<u8>)]) -> Vec<u8> {
 }
 
 fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    if let Some(only) = std::env::var_os("UMLAUT_FUZZ_ONLY") {
+        return vec![(only.clone().into(), std::fs::read(only).unwrap())];
+    }
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
     let entries = std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
