@@ -51,6 +51,8 @@ impl SelfFds {
 pub(crate) struct HostData {
     pub(crate) memfd: Arc<OwnedFd>,
     charged: u64,
+    /// It is a guest's memfd, whose seals are the guest's.
+    has_guest_seals: bool,
 }
 
 /// Makes a memfd in which programs may be executed, where the host lets one choose.
@@ -75,12 +77,24 @@ impl HostData {
     /// An empty memfd with the guest's flags of `memfd_create`.
     pub(crate) fn new(name: &[u8], flags: u32) -> SysResult<HostData> {
         let memfd = new_memfd(name, MemfdFlags::from_bits_retain(flags)).map_err(errno)?;
-        Ok(HostData { memfd: Arc::new(memfd), charged: 0 })
+        Ok(HostData { memfd: Arc::new(memfd), charged: 0, has_guest_seals: true })
+    }
+
+    /// Takes over what the new mode of a guest's memfd says of execution. `EPERM`: that is sealed (`F_SEAL_EXEC`).
+    pub(crate) fn set_mode(&self, permissions: u32) -> SysResult<()> {
+        const EXECUTION: u32 = 0o111;
+        if !self.has_guest_seals {
+            return Ok(());
+        }
+        // What else the mode says is not for the host: it is our file there.
+        let mode = Mode::from_bits_truncate(permissions & EXECUTION) | Mode::RUSR | Mode::WUSR;
+        rustix::fs::fchmod(&*self.memfd, mode).map_err(errno)
     }
 
     /// What `pages` hold, with modification time `mtime`. The charge for the pages goes over to it.
     pub(crate) fn from_pages(pages: &Pages, mtime: Timespec, space: &Counter) -> SysResult<HostData> {
         let mut data = HostData::new(b"umlaut-tmpfs", 0)?;
+        data.has_guest_seals = false;
         rustix::fs::ftruncate(&data.memfd, pages.size()).map_err(errno)?;
         for (offset, page) in pages.iter() {
             let allocate =

@@ -31,6 +31,11 @@ impl InodeOps for TmpNode {
 
     fn set_attributes(&self, _: &Arc<Inode>, change: &AttributeChange) -> SysResult<()> {
         let mut state = self.lock();
+        if let (Some(permissions), Kind::File(crate::data::Data::Host(host))) =
+            (change.permissions, &state.kind)
+        {
+            host.set_mode(permissions)?;
+        }
         if let Some(size) = change.size {
             if state.data()?.size()? == size {
                 state.data()?.trim(&self.fs.space)?;

@@ -2,14 +2,15 @@
 
 use std::any::Any;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use abi::{Errno, FcntlCmd, FileType, OpenFlags};
 use smallvec::SmallVec;
 use sync::{SysResult, WaitQueue};
 
 use crate::inode_state::WriteAccess;
+use crate::locks::FileLocks;
 use crate::{Attributes, Caller, Inode, Mount, Path, Ready, UserRead, UserWrite};
 
 /// How a file is opened: the access and status flags of `open` (creation flags have been dealt with).
@@ -170,6 +171,17 @@ pub trait FileOps: Any + Send + Sync {
         Ok(())
     }
 
+    /// `O_ASYNC` was set or cleared: its owner is to get signals, or none any more (Linux: `fasync`). `ENOTTY`: it sends
+    /// none.
+    fn fasync(&self, file: &Arc<FileDescription>, caller: &dyn Caller, on: bool) -> SysResult<()> {
+        Err(Errno::ENOTTY.into())
+    }
+
+    /// Where the locks are of a file that has no inode but is shared by several open files: a pipe, a socket.
+    fn locks(&self) -> Option<&FileLocks> {
+        None
+    }
+
     /// A descriptor of it was closed by `close`, `dup2`, exec or exit (Linux: `flush`).
     fn flush(&self, file: &FileDescription, caller: &dyn Caller) -> SysResult<()> {
         Ok(())
@@ -205,6 +217,9 @@ pub struct FileDescription {
     pub watchers: crate::Watchers,
     /// Held while it is open for writing.
     write_access: Option<OpenForWriting>,
+    /// Locks on a file without an inode or an object that has them (Linux: all eventfds and their like have one inode, so
+    /// that the locks of one stand in the way of another; here each has its own).
+    own_locks: OnceLock<Box<FileLocks>>,
 }
 
 /// Counts an open file among the writers of its inode and its mount.
@@ -236,7 +251,7 @@ impl Drop for FileDescription {
         for watcher in self.watchers.take() {
             watcher.file_closed(self);
         }
-        if let Some(locks) = self.inode.as_ref().and_then(|inode| inode.attached.existing_locks()) {
+        if let Some(locks) = self.existing_locks() {
             locks.description_closed(self.lock_owner());
         }
     }
@@ -253,6 +268,7 @@ impl FileDescription {
             state: Default::default(),
             watchers: Default::default(),
             write_access: None,
+            own_locks: OnceLock::new(),
         })
     }
 
@@ -273,12 +289,30 @@ impl FileDescription {
             state,
             watchers: Default::default(),
             write_access,
+            own_locks: OnceLock::new(),
         })
     }
 
     /// Whether it counts as a writer of its inode: it was opened, not made, for writing.
     pub fn holds_write_access(&self) -> bool {
         self.write_access.is_some()
+    }
+
+    /// The locks on the file.
+    pub(crate) fn locks(&self) -> &FileLocks {
+        match (&self.inode, self.ops.locks()) {
+            (Some(inode), _) => inode.attached.locks(),
+            (None, Some(locks)) => locks,
+            (None, None) => self.own_locks.get_or_init(Default::default),
+        }
+    }
+
+    /// The locks, if anybody may have taken one.
+    pub(crate) fn existing_locks(&self) -> Option<&FileLocks> {
+        match &self.inode {
+            Some(inode) => inode.attached.existing_locks(),
+            None => self.ops.locks().or(self.own_locks.get().map(|locks| &**locks)),
+        }
     }
 
     /// What names it as the owner of flocks and OFD locks: nothing else has it while it is open.
@@ -293,7 +327,7 @@ impl FileDescription {
             return Ok(());
         }
         let flushed = self.ops.flush(self, caller);
-        if let Some(locks) = self.inode.as_ref().and_then(|inode| inode.attached.existing_locks()) {
+        if let Some(locks) = self.existing_locks() {
             locks.owner_closed(owner);
         }
         flushed

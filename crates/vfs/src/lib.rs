@@ -47,7 +47,7 @@ pub use context::{FsContext, NoSpecialFiles, SpecialFiles};
 pub use cred::Cred;
 pub use dcache::DentryCache;
 pub use dentry::Dentry;
-pub use description_state::DescriptionState;
+pub use description_state::{AsyncFiles, DescriptionState};
 pub use fd_table::{FdEntry, FdTable, NR_OPEN, Reserved};
 pub use file::{DirSink, FileDescription, FileOps, Mapping, OpenHow, Seek};
 pub use inode::{

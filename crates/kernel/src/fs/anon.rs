@@ -1,9 +1,11 @@
 //! Files without a path: what `stat` says of pipes, eventfds and their like, and where their numbers come from.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::{FileMode, FileType, Timespec};
 use sync::{Mutex, SysResult, order};
+use vfs::locks::FileLocks;
 use vfs::{AttributeChange, Attributes, Caller, SetTime};
 
 /// The file systems that only the kernel mounts: devices and inode numbers of files without a path.
@@ -50,7 +52,7 @@ impl AnonFiles {
     fn owned(&self, caller: &dyn Caller, dev: u64, mode: FileMode) -> OwnAttributes {
         let cred = caller.cred();
         let now = now();
-        OwnAttributes(Mutex::new(Attributes {
+        let attributes = Attributes {
             dev,
             ino: self.next_ino(),
             mode,
@@ -62,7 +64,8 @@ impl AnonFiles {
             mtime: now,
             ctime: now,
             ..Attributes::default()
-        }))
+        };
+        OwnAttributes { attributes: Mutex::new(attributes), locks: OnceLock::new() }
     }
 
     /// Attributes of an eventfd and its like: a mode without a type.
@@ -84,12 +87,20 @@ pub fn now() -> Timespec {
     Timespec { sec: time.tv_sec, nsec: time.tv_nsec }
 }
 
-/// Attributes that a file without a path keeps itself.
-pub struct OwnAttributes(Mutex<order::Leaf, Attributes>);
+/// What a pipe or socket has in place of an inode: attributes, and locks.
+pub struct OwnAttributes {
+    attributes: Mutex<order::Leaf, Attributes>,
+    locks: OnceLock<Box<FileLocks>>,
+}
 
 impl OwnAttributes {
     pub fn get(&self) -> Attributes {
-        *self.0.lock()
+        *self.attributes.lock()
+    }
+
+    /// The locks on it.
+    pub fn locks(&self) -> &FileLocks {
+        self.locks.get_or_init(Default::default)
     }
 
     /// `fchmod`, `fchown`, `futimens`; a size is not for these.
@@ -98,7 +109,7 @@ impl OwnAttributes {
             SetTime::Now => now(),
             SetTime::At(at) => at,
         };
-        let mut own = self.0.lock();
+        let mut own = self.attributes.lock();
         let kind = FileType(own.mode.bits() & 0o170_000);
         own.mode = change.permissions.map_or(own.mode, |bits| FileMode::new(kind, bits));
         own.uid = change.uid.unwrap_or(own.uid);

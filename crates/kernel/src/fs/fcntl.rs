@@ -7,18 +7,16 @@ use sync::SysResult;
 use vfs::FileDescription;
 use vfs::locks::{self, LockKind, LockOwner, LockWait};
 
+use crate::fs::async_io;
 use crate::fs::host_file::HostFile;
 use crate::fs::pipe::PipeEnd;
 use crate::resource::NOFILE;
 use crate::syscall::{FcntlArg, Fd, Outcome, SyscallReturn};
 use crate::task::CurrentTask;
 
-/// The status flags that `F_SETFL` may change.
-const SETTABLE: OpenFlags = OpenFlags::APPEND
-    .union(OpenFlags::NONBLOCK)
-    .union(OpenFlags::ASYNC)
-    .union(OpenFlags::DIRECT)
-    .union(OpenFlags::NOATIME);
+/// The status flags that `F_SETFL` may change, beside `O_ASYNC`.
+const SETTABLE: OpenFlags =
+    OpenFlags::APPEND.union(OpenFlags::NONBLOCK).union(OpenFlags::DIRECT).union(OpenFlags::NOATIME);
 
 pub fn sys_fcntl(task: &mut CurrentTask, fd: Fd, cmd: FcntlCmd, argument: FcntlArg) -> SysResult<Outcome> {
     let argument = argument.0;
@@ -52,12 +50,12 @@ pub fn sys_fcntl(task: &mut CurrentTask, fd: Fd, cmd: FcntlCmd, argument: FcntlA
             done
         }
         FcntlCmd::GETFL => Ok(file.flags().bits().outcome()),
-        FcntlCmd::SETFL => set_flags(task, &file, argument).and(done),
+        FcntlCmd::SETFL => set_flags(task, &file, fd, argument).and(done),
         FcntlCmd::GETLK | FcntlCmd::OFD_GETLK => get_lock(task, &file, cmd, UserAddr(argument)).and(done),
         FcntlCmd::SETLK | FcntlCmd::SETLKW | FcntlCmd::OFD_SETLK | FcntlCmd::OFD_SETLKW => {
             set_lock(task, &file, cmd, UserAddr(argument)).and(done)
         }
-        FcntlCmd::GETOWN => Ok(file.state.owner().outcome()),
+        FcntlCmd::GETOWN => Ok(get_owner(task, &file).outcome()),
         FcntlCmd::SETOWN => set_owner(task, &file, argument).and(done),
         FcntlCmd::GETOWN_EX => get_owner_ex(task, &file, UserAddr(argument)).and(done),
         FcntlCmd::SETOWN_EX => set_owner_ex(task, &file, UserAddr(argument)).and(done),
@@ -87,14 +85,20 @@ fn is_pipe(file: &FileDescription) -> bool {
     file.downcast::<PipeEnd>().is_some() || file.downcast::<HostFile>().is_some_and(HostFile::is_pipe)
 }
 
-fn set_flags(task: &CurrentTask, file: &Arc<FileDescription>, argument: u64) -> SysResult<()> {
-    let new = OpenFlags::from_bits_retain(u32::try_from(argument & 0xffff_ffff).unwrap_or(0)) & SETTABLE;
+fn set_flags(task: &CurrentTask, file: &Arc<FileDescription>, fd: Fd, argument: u64) -> SysResult<()> {
+    let given = OpenFlags::from_bits_retain(u32::try_from(argument & 0xffff_ffff).unwrap_or(0));
+    let new = given & SETTABLE;
     let old = file.flags() & SETTABLE;
     if new.contains(OpenFlags::NOATIME) && !old.contains(OpenFlags::NOATIME) {
         let attributes = file.attributes()?;
         if !vfs::is_owner(&attributes, &task.cred) {
             return Err(Errno::EPERM.into());
         }
+    }
+    // Files that send no signals just do not get the flag.
+    match async_io::set_async(task, file, fd.0, given.contains(OpenFlags::ASYNC)) {
+        Err(error) if error.errno() != Some(Errno::ENOTTY) => return Err(error),
+        _ => {}
     }
     file.set_flags(SETTABLE, new);
     file.ops.flags_changed(file, old ^ new)
@@ -137,41 +141,30 @@ fn set_lock(task: &CurrentTask, file: &FileDescription, cmd: FcntlCmd, at: UserA
     locks::set_record(file, owner, kind, range, wait, task)
 }
 
-/// Whether a pid, or the negated number of a group, is anybody's.
-fn check_owner(task: &CurrentTask, owner: i32) -> SysResult<()> {
-    let tasks = task.kernel().tasks.lock();
-    let known = match owner {
-        0 => true,
-        pid @ 1.. => tasks.tasks.contains_key(&pid) || tasks.groups.contains_key(&pid),
-        group => group.checked_neg().is_some_and(|pgid| tasks.process_group(pgid).next().is_some()),
-    };
-    if known { Ok(()) } else { Err(Errno::ESRCH.into()) }
+/// `F_GETOWN`: the owner's number, a process group's negated.
+fn get_owner(task: &CurrentTask, file: &FileDescription) -> i32 {
+    let owner = async_io::owner(task, file);
+    if owner.owner_type == FOwnerType::PGRP { -owner.pid } else { owner.pid }
 }
 
 fn set_owner(task: &CurrentTask, file: &FileDescription, argument: u64) -> SysResult<()> {
-    let owner = u32::try_from(argument & 0xffff_ffff).unwrap_or(0).cast_signed();
-    if owner == i32::MIN {
-        return Err(Errno::EINVAL.into());
-    }
-    check_owner(task, owner)?;
-    file.state.set_owner(owner, task.cred.uid, task.cred.euid);
-    Ok(())
+    let number = u32::try_from(argument & 0xffff_ffff).unwrap_or(0).cast_signed();
+    let owner = match number {
+        i32::MIN => return Err(Errno::EINVAL.into()),
+        0.. => FOwnerEx { owner_type: FOwnerType::PID, pid: number },
+        group => FOwnerEx { owner_type: FOwnerType::PGRP, pid: -group },
+    };
+    async_io::set_owner(task, file, owner)
 }
 
 fn get_owner_ex(task: &CurrentTask, file: &FileDescription, at: UserAddr) -> SysResult<()> {
-    let owner = file.state.owner();
-    let kind = if owner < 0 { FOwnerType::PGRP } else { FOwnerType::PID };
-    task.mm.write(at, &FOwnerEx { owner_type: kind, pid: owner.abs() })
+    task.mm.write(at, &async_io::owner(task, file))
 }
 
 fn set_owner_ex(task: &CurrentTask, file: &FileDescription, at: UserAddr) -> SysResult<()> {
     let given: FOwnerEx = task.mm.read(at)?;
-    let owner = match given.owner_type {
-        FOwnerType::TID | FOwnerType::PID => given.pid,
-        FOwnerType::PGRP => given.pid.checked_neg().ok_or(Errno::EINVAL)?,
-        _ => return Err(Errno::EINVAL.into()),
-    };
-    check_owner(task, owner)?;
-    file.state.set_owner(owner, task.cred.uid, task.cred.euid);
-    Ok(())
+    match given.owner_type {
+        FOwnerType::TID | FOwnerType::PID | FOwnerType::PGRP => async_io::set_owner(task, file, given),
+        _ => Err(Errno::EINVAL.into()),
+    }
 }

@@ -3,6 +3,7 @@
 use abi::{Errno, FileType, Ioctl, OpenFlags, UserAddr};
 use sync::SysResult;
 
+use crate::fs::async_io;
 use crate::syscall::{Fd, IoctlArg};
 use crate::task::CurrentTask;
 
@@ -19,6 +20,10 @@ pub fn sys_ioctl(task: &mut CurrentTask, fd: Fd, command: Ioctl, argument: Ioctl
             file.set_flags(OpenFlags::NONBLOCK, new);
             file.ops.flags_changed(&file, old ^ new)?;
             Ok(0)
+        }
+        Ioctl::FIOASYNC => {
+            let on = task.mm.read::<i32>(at)? != 0;
+            async_io::set_async(task, &file, fd.0, on).map(|()| 0)
         }
         Ioctl::FIONREAD if is_regular(&file) => {
             let size = file.attributes()?.size;

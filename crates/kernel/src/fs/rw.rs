@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use abi::{Errno, Fadvise, FallocFlags, FlockOp, RwfFlags, SyncFileRangeFlags, UserAddr, Whence};
+use abi::{Errno, Fadvise, FallocFlags, FlockOp, OpenFlags, RwfFlags, SyncFileRangeFlags, UserAddr, Whence};
 use platform::GuestRange;
 use smallvec::SmallVec;
 use sync::SysResult;
 use vfs::rw::{self, CopyOffset};
-use vfs::{FileDescription, Seek};
+use vfs::{FileDescription, Inode, OpenHow, Seek};
 
 use crate::mm::{UserSink, UserSource};
 use crate::syscall::{Fd, InBuf, InOut, IoVec, OutBuf, OutVec};
@@ -135,9 +135,13 @@ pub fn sys_pwritev(task: &mut CurrentTask, fd: Fd, vec: IoVec, at: i64, _high: u
 /// The offset and flags of `preadv2` and `pwritev2`: -1 means the file's own.
 fn offset2(at: i64, flags: RwfFlags) -> SysResult<At> {
     // Those that ask for speed or safety of storage that is given anyway, or that files here always have.
-    let known = RwfFlags::HIPRI | RwfFlags::DSYNC | RwfFlags::SYNC | RwfFlags::NOWAIT;
+    let how = RwfFlags::APPEND | RwfFlags::NOAPPEND;
+    let known = RwfFlags::HIPRI | RwfFlags::DSYNC | RwfFlags::SYNC | RwfFlags::NOWAIT | how;
     if !known.contains(flags) {
         return Err(Errno::EOPNOTSUPP.into());
+    }
+    if flags.contains(how) {
+        return Err(Errno::EINVAL.into());
     }
     if at == -1 { Ok(At::File) } else { offset(at) }
 }
@@ -168,30 +172,58 @@ pub fn sys_pwritev2(
     _high: u64,
     flags: RwfFlags,
 ) -> SysResult<usize> {
-    let appends = flags.contains(RwfFlags::APPEND);
-    let at = offset2(at, flags.difference(RwfFlags::APPEND))?;
+    let at = offset2(at, flags)?;
     let file = task.files.get(fd)?;
-    if appends && !file.flags().contains(abi::OpenFlags::APPEND) {
-        return append(task, &file, read_io_vec(task, vec)?, at);
-    }
-    let written = do_write(task, fd, read_io_vec(task, vec), at)?;
+    let appends = flags.contains(RwfFlags::APPEND);
+    let overrides = appends || flags.contains(RwfFlags::NOAPPEND);
+    let written = match &file.inode {
+        Some(inode)
+            if overrides && inode.file_type == abi::FileType::REG && appends != is_appending(&file) =>
+        {
+            write_otherwise(task, &file, inode, appends, at, read_io_vec(task, vec)?)?
+        }
+        _ => do_write(task, fd, read_io_vec(task, vec), at)?,
+    };
     if flags.intersects(RwfFlags::DSYNC | RwfFlags::SYNC) {
         file.ops.sync(!flags.contains(RwfFlags::SYNC))?;
     }
     Ok(written)
 }
 
-/// `RWF_APPEND`: at the end, whatever the offset; the file's own offset moves only if it was asked for.
-fn append(task: &CurrentTask, file: &FileDescription, ranges: Ranges, at: At) -> SysResult<usize> {
+fn is_appending(file: &FileDescription) -> bool {
+    file.flags().contains(OpenFlags::APPEND)
+}
+
+/// `RWF_APPEND` and `RWF_NOAPPEND`: one write as if the file were open the other way. The file's own offset moves only if
+/// it was asked for.
+fn write_otherwise(
+    task: &CurrentTask,
+    file: &FileDescription,
+    inode: &Arc<Inode>,
+    appends: bool,
+    at: At,
+    ranges: Ranges,
+) -> SysResult<usize> {
     if !file.is_writable() {
         return Err(Errno::EBADF.into());
     }
-    let end = i64::try_from(file.attributes()?.size).map_err(|_| Errno::EFBIG)?;
+    let flags = if appends { OpenFlags::WRONLY | OpenFlags::APPEND } else { OpenFlags::WRONLY };
+    let ops = inode.ops.open(inode, OpenHow { flags }, task)?;
+    let other = FileDescription::new(ops, file.path.clone(), flags);
     let mut source = UserSource::new(&task.mm, &ranges);
-    let written = rw::write_at(file, task, end, &mut source)?;
-    if matches!(at, At::File) {
-        file.ops.seek(file, Seek::Set(end.saturating_add(i64::try_from(written).unwrap_or(0))))?;
+    let start = match at {
+        At::Offset(offset) => offset,
+        At::File => i64::try_from(file.ops.seek(file, Seek::Current(0))?).map_err(|_| Errno::EOVERFLOW)?,
+    };
+    // An appending one takes no notice of where it starts.
+    let own_start = if appends { 0 } else { start };
+    if matches!(at, At::Offset(_)) {
+        return rw::write_at(&other, task, own_start, &mut source);
     }
+    other.ops.seek(&other, Seek::Set(own_start))?;
+    let written = rw::write(&other, task, &mut source)?;
+    let end = i64::try_from(other.ops.seek(&other, Seek::Current(0))?).map_err(|_| Errno::EOVERFLOW)?;
+    file.ops.seek(file, Seek::Set(end))?;
     Ok(written)
 }
 

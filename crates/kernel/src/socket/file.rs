@@ -48,6 +48,11 @@ impl FileOps for SocketFile {
         self
     }
 
+    /// The socket knows its file, whose flags say whether to tell the owner.
+    fn fasync(&self, _: &Arc<FileDescription>, _: &dyn Caller, _: bool) -> SysResult<()> {
+        Ok(())
+    }
+
     fn read(&self, file: &FileDescription, caller: &dyn Caller, to: &mut dyn UserWrite) -> SysResult<usize> {
         if to.room() == 0 {
             return Ok(0);

@@ -129,8 +129,12 @@ impl TasksInner {
 
     /// A number is in use while a task, a group, a process group or a session has it.
     fn is_used(&self, pid: i32) -> bool {
-        self.reserved.contains(&pid)
-            || self.tasks.contains_key(&pid)
+        self.reserved.contains(&pid) || self.is_in_use(pid)
+    }
+
+    /// Whether a task, a process, a process group or a session has this number (Linux: `find_vpid`).
+    pub fn is_in_use(&self, pid: i32) -> bool {
+        self.tasks.contains_key(&pid)
             || self.groups.contains_key(&pid)
             || self.groups.values().any(|entry| entry.pgid == pid || entry.sid == pid)
     }

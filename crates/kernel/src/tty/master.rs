@@ -86,6 +86,10 @@ impl FileOps for Master {
         Ok(done)
     }
 
+    fn fasync(&self, file: &Arc<FileDescription>, caller: &dyn Caller, on: bool) -> SysResult<()> {
+        self.terminal.fasync(&self.terminal.async_masters, file, current(caller)?, on)
+    }
+
     fn ioctl(
         &self,
         _: &FileDescription,

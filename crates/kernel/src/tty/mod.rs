@@ -15,13 +15,17 @@ mod open;
 mod slave;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use abi::{Errno, SiCode, Siginfo, Signal, Winsize};
+use abi::{Errno, FOwnerEx, FOwnerType, PollCode, SiCode, Siginfo, Signal, Winsize};
 use sync::{Mutex, SleepLock, SysResult, WaitQueue, Waiter, order};
 use tty::{Effects, PtyPair, Read};
+use vfs::{AsyncFiles, FileDescription};
 
+use crate::fs::async_io::{self, tell_all};
 use crate::kernel::Kernel;
+use crate::task::CurrentTask;
 
 pub(crate) use job::leader_exits;
 pub use master::Master;
@@ -44,6 +48,11 @@ pub struct Terminal {
     writers: WaitQueue,
     device_readers: WaitQueue,
     device_writers: WaitQueue,
+    /// Open slaves and masters whose owners want signals.
+    async_slaves: AsyncFiles,
+    async_masters: AsyncFiles,
+    /// A slave with such an owner could not write all: the owner hears when there is room (Linux: `TTY_DO_WRITE_WAKEUP`).
+    slave_wants_room: AtomicBool,
 }
 
 struct State {
@@ -69,6 +78,9 @@ impl Terminal {
             writers: WaitQueue::new(),
             device_readers: WaitQueue::new(),
             device_writers: WaitQueue::new(),
+            async_slaves: AsyncFiles::default(),
+            async_masters: AsyncFiles::default(),
+            slave_wants_room: AtomicBool::new(false),
         })
     }
 
@@ -102,6 +114,7 @@ impl Terminal {
             if effects.hang_up && session != 0 {
                 job::hung_up(&kernel, self, session, foreground);
             }
+            self.tell_owners(&kernel, effects);
         }
         for (wanted, queue) in [
             (effects.wake_readers, &self.readers),
@@ -113,6 +126,38 @@ impl Terminal {
                 queue.wake(0);
             }
         }
+    }
+
+    /// Signals to the owners of files with `O_ASYNC`. A hang-up takes the slaves off the list (Linux: `__tty_hangup`).
+    fn tell_owners(&self, kernel: &Kernel, effects: &Effects) {
+        if effects.wake_readers && !effects.hang_up {
+            tell_all(kernel, &self.async_slaves, PollCode::IN);
+        }
+        if effects.wake_device_readers {
+            tell_all(kernel, &self.async_masters, PollCode::IN);
+        }
+        if effects.wake_writers && self.slave_wants_room.swap(false, Ordering::Relaxed) {
+            tell_all(kernel, &self.async_slaves, PollCode::OUT);
+        }
+    }
+
+    /// `O_ASYNC` of one of its files. Who has no owner gets the foreground group, or the caller (Linux: `__tty_fasync`).
+    fn fasync(
+        &self,
+        list: &AsyncFiles,
+        file: &Arc<FileDescription>,
+        task: &CurrentTask,
+        on: bool,
+    ) -> SysResult<()> {
+        list.set(file, on);
+        if on && file.state.owner().pid == 0 {
+            let owner = match self.session() {
+                (_, 0) => FOwnerEx { owner_type: FOwnerType::PID, pid: task.pid() },
+                (_, foreground) => FOwnerEx { owner_type: FOwnerType::PGRP, pid: foreground },
+            };
+            async_io::set_owner(task, file, owner)?;
+        }
+        Ok(())
     }
 
     /// The session that it controls and its foreground group; 0 for none.

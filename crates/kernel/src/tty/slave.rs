@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use abi::{Errno, LocalFlags, Signal};
@@ -152,6 +153,9 @@ impl FileOps for Slave {
                 if bytes.is_empty() {
                     break;
                 }
+                if !self.terminal.async_slaves.is_empty() {
+                    self.terminal.slave_wants_room.store(true, Ordering::Relaxed);
+                }
                 let end = match file.is_nonblocking() {
                     true => Err(SysError::Errno(Errno::EAGAIN)),
                     false => {
@@ -170,6 +174,10 @@ impl FileOps for Slave {
             }
         }
         Ok(done)
+    }
+
+    fn fasync(&self, file: &Arc<FileDescription>, caller: &dyn Caller, on: bool) -> SysResult<()> {
+        self.terminal.fasync(&self.terminal.async_slaves, file, current(caller)?, on)
     }
 
     fn ioctl(

@@ -18,7 +18,7 @@ use abi::{Errno, Flock, FlockOp, LockType, Whence};
 use sync::order::FileLocks as FileLocksLevel;
 use sync::{Mutex, SysError, SysResult, WaitEnd, WaitQueue};
 
-use crate::{Caller, FileDescription, Inode, Seek};
+use crate::{Caller, FileDescription, Seek};
 
 pub use deadlock::Deadlocks;
 pub use outside::OutsideLocks;
@@ -252,8 +252,9 @@ fn remove_records(state: &mut State, owner: Owner) -> bool {
     gone
 }
 
-fn inode_of(file: &FileDescription) -> SysResult<&Arc<Inode>> {
-    file.inode.as_ref().ok_or(Errno::EBADF.into())
+/// Where others than the guests may hold locks on the file.
+fn outside_of(file: &FileDescription) -> Option<Outside> {
+    file.inode.as_ref().and_then(|inode| inode.ops.outside_locks(inode))
 }
 
 /// Waits until `check` does not say `None`; with locks outside it looks now and then.
@@ -280,10 +281,9 @@ pub fn flock(file: &FileDescription, op: FlockOp, caller: &dyn Caller) -> SysRes
         FlockOp::UN => None,
         _ => return Err(Errno::EINVAL.into()),
     };
-    let inode = inode_of(file)?;
-    let locks = inode.attached.locks();
+    let locks = file.locks();
     let owner = file.lock_owner();
-    let outside = inode.ops.outside_locks(inode);
+    let outside = outside_of(file);
     let outside = outside.as_ref();
     match locks.try_flock(owner, kind, outside) {
         Ok(()) => return Ok(()),
@@ -325,9 +325,8 @@ pub fn set_record(
     if !allowed {
         return Err(Errno::EBADF.into());
     }
-    let inode = inode_of(file)?;
-    let locks = inode.attached.locks();
-    let outside = inode.ops.outside_locks(inode);
+    let locks = file.locks();
+    let outside = outside_of(file);
     let outside = outside.as_ref();
     let want = record(file, owner, kind.unwrap_or(LockKind::Shared), range);
     let LockWait::Yes(deadlocks) = wait else {
@@ -363,11 +362,10 @@ pub fn get_record(
     given: Flock,
 ) -> SysResult<Flock> {
     let want = record(file, owner, kind, range);
-    let inode = inode_of(file)?;
-    let locks = inode.attached.existing_locks();
+    let locks = file.existing_locks();
     let other = locks.and_then(|locks| locks.state.lock().records.conflict(&want).copied());
     let other = other.or_else(|| {
-        let (range, kind) = inode.ops.outside_locks(inode)?.record_conflict(range, kind)?;
+        let (range, kind) = outside_of(file)?.record_conflict(range, kind)?;
         // Who it is on the host is not the guests' business: as for a lock of an open file.
         Some(Record { owner: Owner::Description(0), pid: -1, kind, range })
     });

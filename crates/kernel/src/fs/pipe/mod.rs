@@ -13,13 +13,17 @@ mod size;
 use std::any::Any;
 use std::sync::Arc;
 
-use abi::{Errno, FcntlCmd, Ioctl, OpenFlags, UserAddr};
+use abi::{Errno, FcntlCmd, Ioctl, OpenFlags, PollCode, UserAddr};
 use smallvec::SmallVec;
 use sync::{Mutex, SleepLock, SysError, SysResult, WaitQueue, order};
-use vfs::{AttributeChange, Attributes, Caller, FileDescription, FileOps, Ready, UserRead, UserWrite};
+use vfs::locks::FileLocks;
+use vfs::{
+    AsyncFiles, AttributeChange, Attributes, Caller, FileDescription, FileOps, Ready, UserRead, UserWrite,
+};
 
 use crate::fs::anon::OwnAttributes;
-use crate::task::wait_as;
+use crate::fs::async_io::tell_all;
+use crate::task::{task_of_this_thread, wait_as};
 use crate::users::Held;
 
 pub use open::{open_fifo, sys_pipe, sys_pipe2};
@@ -41,6 +45,9 @@ pub struct Pipe {
     writers: WaitQueue,
     /// Those who wait in `open` for the other side.
     partners: WaitQueue,
+    /// Open files whose owners want signals when there is something to read, or room.
+    async_readers: AsyncFiles,
+    async_writers: AsyncFiles,
     /// Of a pipe without a name.
     attributes: Option<OwnAttributes>,
     /// What of it counts as its maker's. Held while its size changes.
@@ -154,28 +161,32 @@ impl PipeEnd {
     }
 }
 
-impl FileOps for PipeEnd {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn read(&self, file: &FileDescription, caller: &dyn Caller, to: &mut dyn UserWrite) -> SysResult<usize> {
+impl PipeEnd {
+    fn read_all(
+        &self,
+        file: &FileDescription,
+        caller: &dyn Caller,
+        to: &mut dyn UserWrite,
+    ) -> SysResult<usize> {
         let mut done = 0;
         while to.room() > 0 {
             match self.read_step(caller.waiter(), to, &mut done)? {
                 Step::Again => {}
                 Step::Done => break,
                 Step::Wait if file.is_nonblocking() => return Err(Errno::EAGAIN.into()),
-                Step::Wait => wait_as(caller, &[&self.pipe.readers], None, || {
-                    let state = self.pipe.state.lock();
-                    (!state.ring.is_empty() || state.writers == 0).then_some(())
-                })?,
+                Step::Wait => {
+                    tell(&self.pipe.async_writers, PollCode::OUT);
+                    wait_as(caller, &[&self.pipe.readers], None, || {
+                        let state = self.pipe.state.lock();
+                        (!state.ring.is_empty() || state.writers == 0).then_some(())
+                    })?
+                }
             }
         }
         Ok(done)
     }
 
-    fn write(
+    fn write_all(
         &self,
         file: &FileDescription,
         caller: &dyn Caller,
@@ -195,6 +206,7 @@ impl FileOps for PipeEnd {
                 }
                 Ok((Step::Wait, _)) if file.is_nonblocking() => Errno::EAGAIN.into(),
                 Ok((Step::Wait, _)) => {
+                    tell(&self.pipe.async_readers, PollCode::IN);
                     let waited = wait_as(caller, &[&self.pipe.writers], None, || {
                         let state = self.pipe.state.lock();
                         (!state.ring.is_full() || state.readers == 0).then_some(())
@@ -219,6 +231,48 @@ impl FileOps for PipeEnd {
             self.pipe.readers.wake(READ_EVENTS.bits());
         }
         Ok(done)
+    }
+}
+
+impl FileOps for PipeEnd {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn read(&self, file: &FileDescription, caller: &dyn Caller, to: &mut dyn UserWrite) -> SysResult<usize> {
+        if to.room() == 0 {
+            return Ok(0);
+        }
+        let result = self.read_all(file, caller, to);
+        // Whatever came of it (Linux: `pipe_read`).
+        tell(&self.pipe.async_writers, PollCode::OUT);
+        result
+    }
+
+    fn write(
+        &self,
+        file: &FileDescription,
+        caller: &dyn Caller,
+        from: &mut dyn UserRead,
+    ) -> SysResult<usize> {
+        if from.left() == 0 {
+            return Ok(0);
+        }
+        let result = self.write_all(file, caller, from);
+        // Whatever came of it (Linux: `pipe_write`).
+        tell(&self.pipe.async_readers, PollCode::IN);
+        result
+    }
+
+    /// Linux: `pipe_fasync`.
+    fn fasync(&self, file: &Arc<FileDescription>, _: &dyn Caller, on: bool) -> SysResult<()> {
+        if self.reads {
+            self.pipe.async_readers.set(file, on);
+        }
+        if self.writes {
+            self.pipe.async_writers.set(file, on);
+        }
+        Ok(())
     }
 
     fn attributes(&self) -> Option<SysResult<Attributes>> {
@@ -277,6 +331,10 @@ impl FileOps for PipeEnd {
         queues
     }
 
+    fn locks(&self) -> Option<&FileLocks> {
+        self.pipe.attributes.as_ref().map(OwnAttributes::locks)
+    }
+
     fn link_name(&self) -> Option<String> {
         self.pipe.attributes.as_ref().map(|own| format!("pipe:[{}]", own.get().ino))
     }
@@ -286,6 +344,17 @@ impl Drop for PipeEnd {
     /// The end's last descriptor is closed (Linux: `pipe_release`).
     fn drop(&mut self) {
         self.pipe.leave(self.reads, self.writes);
+    }
+}
+
+/// Signals to the owners of open files, as the calling thread's task.
+fn tell(files: &AsyncFiles, code: PollCode) {
+    if files.is_empty() {
+        return;
+    }
+    // The threads of no task only close pipes when all ends.
+    if let Some(task) = task_of_this_thread() {
+        tell_all(&task.kernel, files, code);
     }
 }
 
@@ -302,6 +371,8 @@ impl Pipe {
             let gone = Ready::ERR | Ready::HUP;
             self.readers.wake((READ_EVENTS | gone).bits());
             self.writers.wake((WRITE_EVENTS | gone).bits());
+            tell(&self.async_readers, PollCode::IN);
+            tell(&self.async_writers, PollCode::OUT);
         }
     }
 }

@@ -159,6 +159,8 @@ impl Pipe {
             readers: WaitQueue::new(),
             writers: WaitQueue::new(),
             partners: WaitQueue::new(),
+            async_readers: vfs::AsyncFiles::default(),
+            async_writers: vfs::AsyncFiles::default(),
             attributes,
             share: Mutex::new(share),
         })
