@@ -3,8 +3,9 @@
 
 use std::os::fd::BorrowedFd;
 
-use abi::{Errno, GUEST_TOP, UserAddr};
-use platform::{FutexCall, HostCall};
+use abi::{Errno, FutexWaitv, GUEST_TOP, UserAddr};
+use platform::{FUTEX_WAITV_MAX, FutexCall, HostCall};
+use zerocopy::IntoBytes;
 
 use crate::process::guest_range;
 
@@ -21,19 +22,25 @@ impl RawCall {
     }
 }
 
-/// A call as the host wants it, and the time-out that must lie in memory.
+/// A call as the host wants it, and what of it must lie in memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Encoded {
+pub struct Encoded<'a> {
     pub call: RawCall,
     /// The descriptor (fifth argument) is an index into the files that go with the batch.
     pub takes_file: bool,
     /// A `struct timespec`, whose place is the call's fourth argument.
     pub timeout: Option<[u8; 16]>,
+    /// An array whose place is the call's first argument, at most [`LONGEST_ARRAY`] bytes; such a call goes alone. Empty:
+    /// there is none.
+    pub array: &'a [u8],
 }
 
-impl From<RawCall> for Encoded {
-    fn from(call: RawCall) -> Encoded {
-        Encoded { call, takes_file: false, timeout: None }
+/// Bytes of [`Encoded::array`] at most.
+pub const LONGEST_ARRAY: usize = FUTEX_WAITV_MAX * size_of::<FutexWaitv>();
+
+impl From<RawCall> for Encoded<'_> {
+    fn from(call: RawCall) -> Self {
+        Encoded { call, takes_file: false, timeout: None, array: &[] }
     }
 }
 
@@ -41,7 +48,7 @@ impl From<RawCall> for Encoded {
 ///
 /// # Errors
 /// `EINVAL`; for futexes `ENOSYS` and `EFAULT`; `EBADF` for a mapping that needs a file and has none.
-pub fn encode<'a>(call: &HostCall<'a>, files: &mut Vec<BorrowedFd<'a>>) -> Result<Encoded, Errno> {
+pub fn encode<'a>(call: &HostCall<'a>, files: &mut Vec<BorrowedFd<'a>>) -> Result<Encoded<'a>, Errno> {
     let range = |addr: UserAddr, len: u64| {
         if guest_range(addr, len) { Ok(addr.0) } else { Err(Errno::EINVAL) }
     };
@@ -89,12 +96,48 @@ pub fn encode<'a>(call: &HostCall<'a>, files: &mut Vec<BorrowedFd<'a>>) -> Resul
             RawCall::new(libc::SYS_madvise, [addr.0, len, advice, 0, 0, 0])
         }
         HostCall::Futex(futex) => return encode_futex(&futex),
+        HostCall::FutexWaitv { waiters, timeout, realtime } => {
+            return encode_waitv(waiters, timeout, realtime);
+        }
+        HostCall::Membarrier(command) => {
+            if !HostCall::MEMBARRIERS.contains(command) || command.bits().count_ones() != 1 {
+                return Err(Errno::EINVAL);
+            }
+            RawCall::new(libc::SYS_membarrier, [u64::from(command.bits()), 0, 0, 0, 0, 0])
+        }
         HostCall::UnmapAll => RawCall::new(libc::SYS_munmap, [0, GUEST_TOP, 0, 0, 0, 0]),
     };
     Ok(call.into())
 }
 
-fn encode_futex(call: &FutexCall) -> Result<Encoded, Errno> {
+/// A `struct timespec`.
+fn timespec((seconds, nanoseconds): (i64, i64)) -> [u8; 16] {
+    let mut bytes = [0u8; 16];
+    let (first, second) = bytes.split_at_mut(8);
+    first.copy_from_slice(&seconds.to_ne_bytes());
+    second.copy_from_slice(&nanoseconds.to_ne_bytes());
+    bytes
+}
+
+fn encode_waitv(
+    waiters: &[FutexWaitv],
+    timeout: Option<(i64, i64)>,
+    realtime: bool,
+) -> Result<Encoded<'_>, Errno> {
+    if waiters.is_empty() || waiters.len() > FUTEX_WAITV_MAX {
+        return Err(Errno::EINVAL);
+    }
+    // A word with a node number (FUTEX2_NUMA) is as long as two.
+    if !waiters.iter().all(|waiter| guest_range(UserAddr(waiter.uaddr), 8)) {
+        return Err(Errno::EFAULT);
+    }
+    let clock = if realtime { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
+    let args = [0, waiters.len() as u64, 0, 0, u64::from(clock.cast_unsigned()), 0];
+    let call = RawCall::new(libc::SYS_futex_waitv, args);
+    Ok(Encoded { timeout: timeout.map(timespec), array: waiters.as_bytes(), ..Encoded::from(call) })
+}
+
+fn encode_futex(call: &FutexCall) -> Result<Encoded<'static>, Errno> {
     let uses_second =
         matches!(command(call.op), libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE | libc::FUTEX_WAKE_OP);
     if !known_futex(call.op) {
@@ -103,13 +146,7 @@ fn encode_futex(call: &FutexCall) -> Result<Encoded, Errno> {
     if !guest_range(call.uaddr, 4) || uses_second && !guest_range(call.uaddr2, 4) {
         return Err(Errno::EFAULT);
     }
-    let timeout = call.timeout.filter(|_| !uses_second).map(|(seconds, nanoseconds)| {
-        let mut bytes = [0u8; 16];
-        let (first, second) = bytes.split_at_mut(8);
-        first.copy_from_slice(&seconds.to_ne_bytes());
-        second.copy_from_slice(&nanoseconds.to_ne_bytes());
-        bytes
-    });
+    let timeout = call.timeout.filter(|_| !uses_second).map(timespec);
     let fourth = if uses_second { u64::from(call.val2) } else { 0 };
     let second = if uses_second { call.uaddr2.0 } else { 0 };
     let (mut op, mut val3) = (call.op, call.val3);
@@ -155,8 +192,12 @@ fn known_futex(op: u32) -> bool {
 
 /// Whether it may sleep until somebody else acts.
 pub fn blocks(call: &HostCall<'_>) -> bool {
-    matches!(call, HostCall::Futex(futex)
-        if matches!(command(futex.op), libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET))
+    match call {
+        HostCall::Futex(futex) => {
+            matches!(command(futex.op), libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET)
+        }
+        call => matches!(call, HostCall::FutexWaitv { .. }),
+    }
 }
 
 /// Mappings have a fixed place and take neither huge nor locked pages.

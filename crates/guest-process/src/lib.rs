@@ -27,7 +27,7 @@ mod ticker;
 
 pub use control::{PASSED, check_in, control_socket, send};
 pub use deadline::{Deadlines, Vigil, is_zombie};
-pub use encode::{Encoded, RawCall, answer, blocks, encode};
+pub use encode::{Encoded, LONGEST_ARRAY, RawCall, answer, blocks, encode};
 pub use first::{Map, find_vdso, read_maps, set_limits};
 pub use guests::Guests;
 pub use image::{executable, exiting_image};

@@ -1,6 +1,8 @@
 //! Futexes are host futexes, executed in the guest's context: private, shared and process-shared ones are all
 //! exact. Robust lists are the kernel's, at task exit.
 
+pub mod waitv;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -2,7 +2,10 @@
 
 use std::os::fd::BorrowedFd;
 
-use abi::{Errno, UserAddr};
+use abi::{Errno, FutexWaitv, MembarrierCmd, UserAddr};
+
+/// Words that one `futex_waitv` waits on, at most.
+pub const FUTEX_WAITV_MAX: usize = 128;
 
 /// A host file to map.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +14,15 @@ pub struct MapFile<'a> {
     pub fd: BorrowedFd<'a>,
     /// In bytes, a multiple of the page size.
     pub offset: u64,
+}
+
+impl HostCall<'_> {
+    /// The commands of [`HostCall::Membarrier`].
+    pub const MEMBARRIERS: MembarrierCmd = MembarrierCmd::PRIVATE_EXPEDITED
+        .union(MembarrierCmd::PRIVATE_EXPEDITED_SYNC_CORE)
+        .union(MembarrierCmd::REGISTER_PRIVATE_EXPEDITED)
+        .union(MembarrierCmd::REGISTER_PRIVATE_EXPEDITED_SYNC_CORE)
+        .union(MembarrierCmd::REGISTER_GLOBAL_EXPEDITED);
 }
 
 /// One host call in the guest's host thread. A closed list: a platform lets nothing else through.
@@ -49,6 +61,17 @@ pub enum HostCall<'a> {
     },
     /// `futex`: may block until woken, timed out or kicked.
     Futex(FutexCall),
+    /// `futex_waitv`: may block until one is woken (its index is the result), timed out or kicked. At most
+    /// [`FUTEX_WAITV_MAX`] words, each below [`abi::GUEST_TOP`]; flags are the host's to judge.
+    FutexWaitv {
+        waiters: &'a [FutexWaitv],
+        /// Absolute, `(seconds, nanoseconds)`, on the monotonic clock or (`realtime`) the other.
+        timeout: Option<(i64, i64)>,
+        realtime: bool,
+    },
+    /// `membarrier` for the guest's own memory: PRIVATE_EXPEDITED, PRIVATE_EXPEDITED_SYNC_CORE and the registrations of
+    /// these and of GLOBAL_EXPEDITED.
+    Membarrier(MembarrierCmd),
     /// Unmaps all that the guest has, up to [`abi::GUEST_TOP`] (exec in place).
     UnmapAll,
 }

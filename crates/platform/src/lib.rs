@@ -24,7 +24,7 @@ mod space;
 mod trap;
 mod usage;
 
-pub use call::{FutexCall, HostCall, HostCallError, HostCallFailure, MapFile};
+pub use call::{FUTEX_WAITV_MAX, FutexCall, HostCall, HostCallError, HostCallFailure, MapFile};
 pub use context::{Capabilities, Context, Interrupter, NewContext, NewProcess, Platform, PlatformError};
 pub use counters::{Block, CALLS, Counters, Event, Place};
 pub use registers::Registers;

@@ -45,15 +45,21 @@ enum Check {
     /// The argument is one of these.
     OneOf(u32, &'static [u32]),
     /// Two of the kind.
-    Both((u32, u32), (u32, u32)),
+    Both((u32, &'static [u32]), (u32, &'static [u32])),
     Futex,
 }
+
+/// Barriers for the threads of the process itself, and what they take: PRIVATE_EXPEDITED (8, registered by 16), its
+/// SYNC_CORE form (32, 64), the registration for others' GLOBAL_EXPEDITED (4).
+const MEMBARRIERS: [u32; 5] = [8, 16, 32, 64, 4];
 
 const FROM_STUB: &[(libc::c_long, Check)] = &[
     // What a call of a guest that has jumped here becomes under SYSCALL.
     (libc::SYS_getpid, Check::None),
     (libc::SYS_pause, Check::None),
     (libc::SYS_futex, Check::Futex),
+    (libc::SYS_futex_waitv, Check::OneOf(2, &[0])),
+    (libc::SYS_membarrier, Check::Both((0, &MEMBARRIERS), (1, &[0]))),
     (libc::SYS_mmap, Check::Range { mremap: false, mmap: true }),
     (libc::SYS_munmap, Check::Range { mremap: false, mmap: false }),
     (libc::SYS_mprotect, Check::Range { mremap: false, mmap: false }),
@@ -62,9 +68,9 @@ const FROM_STUB: &[(libc::c_long, Check)] = &[
     (libc::SYS_recvmsg, Check::OneOf(0, &[CONTROL_FD])),
     (libc::SYS_close_range, Check::OneOf(0, &[FIRST_PASSED_FD])),
     (libc::SYS_clone, Check::OneOf(0, &[CLONE_FORK, CLONE_SHARING, CLONE_THREAD])),
-    (libc::SYS_dup2, Check::Both((0, FIRST_PASSED_FD), (1, CONTROL_FD))),
-    (libc::SYS_write, Check::Both((0, CONTROL_FD), (2, 1))),
-    (libc::SYS_prctl, Check::Both((0, libc::PR_SET_PDEATHSIG as u32), (1, libc::SIGKILL as u32))),
+    (libc::SYS_dup2, Check::Both((0, &[FIRST_PASSED_FD]), (1, &[CONTROL_FD]))),
+    (libc::SYS_write, Check::Both((0, &[CONTROL_FD]), (2, &[1]))),
+    (libc::SYS_prctl, Check::Both((0, &[libc::PR_SET_PDEATHSIG as u32]), (1, &[libc::SIGKILL as u32]))),
     (libc::SYS_getppid, Check::None),
     (libc::SYS_exit, Check::None),
     (libc::SYS_exit_group, Check::None),
@@ -100,8 +106,8 @@ pub(crate) fn filter(text: u64) -> Vec<Instruction> {
             Check::None => {}
             Check::OneOf(argument, values) => a.require_one_of(*argument, values, kill),
             Check::Both(first, second) => {
-                a.require_one_of(first.0, &[first.1], kill);
-                a.require_one_of(second.0, &[second.1], kill);
+                a.require_one_of(first.0, first.1, kill);
+                a.require_one_of(second.0, second.1, kill);
             }
             Check::Range { mremap, mmap } => {
                 a.require_below(0, 1, kill);

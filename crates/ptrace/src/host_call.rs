@@ -9,7 +9,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use abi::{Errno, PAGE_SIZE, UserAddr};
-use guest_process::{Encoded, PASSED, RawCall, answer, blocks, encode, guest_range};
+use guest_process::{Encoded, LONGEST_ARRAY, PASSED, RawCall, answer, blocks, encode, guest_range};
 use platform::{Event, ExitStatus, HostCall, HostCallError, HostCallFailure, Registers};
 
 use crate::context::{KICK, Tracee, errno, restarts};
@@ -22,6 +22,9 @@ const BATCH: usize = 60;
 const RECORD: usize = 64;
 /// Where a futex timeout lies on the request page.
 const TIMEOUT: u64 = PAGE_SIZE - 64;
+/// Where the array of a call that goes alone lies on it.
+const ARRAY: u64 = RECORD as u64;
+const _: () = assert!(ARRAY as usize + LONGEST_ARRAY <= TIMEOUT as usize);
 
 /// Why the stub did not come to its end.
 pub(crate) enum Cut {
@@ -136,7 +139,7 @@ impl Tracee {
     }
 
     /// Puts into the request page and into the call what it lacks.
-    fn place(&mut self, encoded: Encoded) -> Result<RawCall, Errno> {
+    fn place(&mut self, encoded: Encoded<'_>) -> Result<RawCall, Errno> {
         let mut call = encoded.call;
         if encoded.takes_file {
             call.args[4] += u64::from(FIRST_PASSED_FD);
@@ -145,6 +148,11 @@ impl Tracee {
             let at = self.shared.layout.request(self.slot) + TIMEOUT;
             self.write_ours(at, &timeout).map_err(errno)?;
             call.args[3] = at;
+        }
+        if !encoded.array.is_empty() {
+            let at = self.shared.layout.request(self.slot) + ARRAY;
+            self.write_ours(at, encoded.array).map_err(errno)?;
+            call.args[0] = at;
         }
         Ok(call)
     }

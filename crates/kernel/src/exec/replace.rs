@@ -191,7 +191,6 @@ impl CurrentTask {
         self.no_restart();
         self.clear_child_tid = UserAddr::NULL;
         self.task.robust_list.store(0, Ordering::Relaxed);
-        self.group().membarrier_registered.store(false, Ordering::Relaxed);
         self.unshare_files();
         for file in self.files.table.remove_cloexec() {
             self.close_description(&file);

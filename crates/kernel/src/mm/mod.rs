@@ -21,6 +21,7 @@ mod vma;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use abi::MembarrierCmd;
 use platform::AddressSpace;
 use sync::{Mutex, MutexGuard, SleepLock, SleepLockGuard, SysResult, Waiter, order};
 
@@ -62,6 +63,8 @@ pub struct MmRecord {
     pub auxv: Vec<u8>,
     /// `mlockall(MCL_FUTURE)`; `true`: when touched (`MCL_ONFAULT`).
     pub lock_future: Option<bool>,
+    /// The barriers that it is registered for (`membarrier`).
+    pub membarriers: MembarrierCmd,
 }
 
 /// Where the parts of an image are, for brk, placement and /proc.

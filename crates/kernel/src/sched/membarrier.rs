@@ -1,21 +1,19 @@
-//! `membarrier`: all threads of the process pass a memory barrier.
+//! `membarrier`: all threads of the process, or of those that registered, pass a memory barrier.
 //!
-//! Ours: by the host's `MEMBARRIER_CMD_GLOBAL`, which reaches every thread on the host. Slower than Linux's private
-//! form, but right for each of these.
-
-use std::sync::atomic::Ordering;
+//! The private forms are the host's, made in the guest's own context: its host process is the one meant. What a process
+//! has registered for is recorded too, since an image that was replaced in place leaves the host's registration behind.
 
 use abi::{Errno, MembarrierCmd, MembarrierFlags};
+use platform::HostCall;
 use sync::SysResult;
 
 use crate::task::CurrentTask;
 
-/// What there is.
+/// What there is, if the host has it. The barriers for rseq come with rseq.
 const COMMANDS: MembarrierCmd = MembarrierCmd::GLOBAL
     .union(MembarrierCmd::GLOBAL_EXPEDITED)
-    .union(MembarrierCmd::REGISTER_GLOBAL_EXPEDITED)
-    .union(MembarrierCmd::PRIVATE_EXPEDITED)
-    .union(MembarrierCmd::REGISTER_PRIVATE_EXPEDITED);
+    .union(HostCall::MEMBARRIERS)
+    .union(MembarrierCmd::GET_REGISTRATIONS);
 
 pub fn sys_membarrier(
     task: &mut CurrentTask,
@@ -23,34 +21,44 @@ pub fn sys_membarrier(
     flags: MembarrierFlags,
     _cpu: i32,
 ) -> SysResult<u32> {
-    if !host::membarrier::has_global() {
+    let host = MembarrierCmd::from_bits_retain(host::membarrier::commands());
+    if host.is_empty() {
         return Err(Errno::ENOSYS.into());
     }
-    if !flags.is_empty() {
+    // That one is answered here, whatever the host's age.
+    let known = (host | MembarrierCmd::GET_REGISTRATIONS) & COMMANDS;
+    if !flags.is_empty() || !known.contains(cmd) || cmd.bits().count_ones() > 1 {
         return Err(Errno::EINVAL.into());
     }
+    let registered = task.mm.record().membarriers;
     match cmd {
-        _ if cmd.is_empty() => return Ok(COMMANDS.bits()),
-        MembarrierCmd::GLOBAL | MembarrierCmd::GLOBAL_EXPEDITED => barrier()?,
-        MembarrierCmd::REGISTER_GLOBAL_EXPEDITED => {}
-        MembarrierCmd::REGISTER_PRIVATE_EXPEDITED => {
-            task.group().membarrier_registered.store(true, Ordering::Relaxed);
-        }
+        _ if cmd.is_empty() => return Ok(known.bits()),
+        MembarrierCmd::GET_REGISTRATIONS => return Ok(registered.bits()),
+        MembarrierCmd::GLOBAL => by_kernel(host::membarrier::global)?,
+        MembarrierCmd::GLOBAL_EXPEDITED => by_kernel(host::membarrier::global_expedited)?,
         MembarrierCmd::PRIVATE_EXPEDITED => {
-            if !task.group().membarrier_registered.load(Ordering::Relaxed) {
-                return Err(Errno::EPERM.into());
-            }
-            // For a single thread its own call is barrier enough.
-            if task.mm.users() > 1 {
-                barrier()?;
-            }
+            private(task, cmd, registered.contains(MembarrierCmd::REGISTER_PRIVATE_EXPEDITED))?;
         }
-        _ => return Err(Errno::EINVAL.into()),
+        MembarrierCmd::PRIVATE_EXPEDITED_SYNC_CORE => {
+            private(task, cmd, registered.contains(MembarrierCmd::REGISTER_PRIVATE_EXPEDITED_SYNC_CORE))?;
+        }
+        _ => {
+            task.host_calls(&[HostCall::Membarrier(cmd)])?;
+            task.mm.record().membarriers |= cmd;
+        }
     }
     Ok(0)
 }
 
-fn barrier() -> SysResult<()> {
+/// `EPERM` for who has not registered.
+fn private(task: &mut CurrentTask, cmd: MembarrierCmd, is_registered: bool) -> SysResult<()> {
+    if !is_registered {
+        return Err(Errno::EPERM.into());
+    }
+    task.host_calls(&[HostCall::Membarrier(cmd)]).map(drop)
+}
+
+fn by_kernel(barrier: fn() -> std::io::Result<()>) -> SysResult<()> {
     sync::assert_no_lock_held();
-    host::membarrier::global().map_err(|_| Errno::ENOSYS.into())
+    barrier().map_err(|_| Errno::EINVAL.into())
 }

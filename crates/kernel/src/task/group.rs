@@ -40,8 +40,6 @@ pub struct ThreadGroup {
     pub dumpable: AtomicI32,
     /// `PR_SET_THP_DISABLE`, as `PR_GET_THP_DISABLE` gives it.
     pub thp_disable: AtomicU64,
-    /// Registered for `MEMBARRIER_CMD_PRIVATE_EXPEDITED`.
-    pub membarrier_registered: AtomicBool,
     /// `personality`.
     pub personality: AtomicU32,
     /// The controlling terminal.
@@ -129,7 +127,6 @@ impl ThreadGroup {
             subreaper: AtomicBool::new(false),
             dumpable: AtomicI32::new(1),
             thp_disable: AtomicU64::new(0),
-            membarrier_registered: AtomicBool::new(false),
             personality: AtomicU32::new(0),
             terminal: Mutex::new(None),
             hung_up_foreground: AtomicI32::new(0),

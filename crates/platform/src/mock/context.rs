@@ -109,6 +109,10 @@ impl MockThread {
                 Ok(0)
             }
             HostCall::Futex(_) => Err(Errno::EINVAL),
+            // As a host before 5.16.
+            HostCall::FutexWaitv { .. } => Err(Errno::ENOSYS),
+            // All threads run under one lock.
+            HostCall::Membarrier(_) => Ok(0),
         }
     }
 

@@ -89,6 +89,9 @@ fn allowed(data: &Data) -> bool {
         25 => below(a, b) && below(e, c),
         // futex: WAIT WAKE REQUEUE CMP_REQUEUE WAKE_OP WAIT_BITSET WAKE_BITSET
         202 => a < 1 << 47 && matches!(b as u32 & !0x180, 0 | 1 | 3 | 4 | 5 | 9 | 10),
+        // futex_waitv without flags, membarrier of the process's own
+        449 => c == 0,
+        324 => matches!(a, 4 | 8 | 16 | 32 | 64) && b == 0,
         // recvmsg, close_range, dup2, write, prctl(PR_SET_PDEATHSIG, SIGKILL)
         47 => a == 0,
         436 => a == 1,
@@ -124,6 +127,7 @@ fn cases() -> Vec<Data> {
         33 | 436 => [1, 0, 0, 0, 0, 0],
         1 => [0, 0, 1, 0, 0, 0],
         157 => [1, 9, 0, 0, 0, 0],
+        324 => [8, 0, 0, 0, 0, 0],
         56 => [0x80_8000, 0, 0, 0, 0, 0],
         _ => [0; 6],
     };
@@ -136,7 +140,7 @@ fn cases() -> Vec<Data> {
     }
     // From the stub: every pair of arguments at its borders.
     let values = values();
-    let special: [(u32, usize, &[u64]); 4] = [
+    let special: [(u32, usize, &[u64]); 5] = [
         (
             9,
             3,
@@ -145,6 +149,7 @@ fn cases() -> Vec<Data> {
         (56, 0, &[0x80_8001, 0x80_8000, 0x80_8100, 0x85_0f00, 0x85_0f01, 0x80_8000 | 1 << 32]),
         (202, 1, &[2, 5, 6, 7, 8, 9, 12, 13, 128, 257, 384, 393, 0x400, 1 << 32]),
         (157, 1, &[8, 9, 15]),
+        (324, 0, &[15, 16, 17, 31, 32, 33, 63, 64, 65, 128, 256, 512]),
     ];
     for nr in FROM_STUB.iter().map(|(nr, _)| *nr as u32) {
         let base = Data { nr, arch: AUDIT_ARCH_X86_64, ip: TEXT + 100, args: good(nr) };

@@ -115,7 +115,7 @@ syscalls! {
     446 landlock_restrict_self (ruleset: Fd, flags: LandlockRestrictFlags) missing "no Landlock inside";
     447 memfd_secret (flags: OpenFlags) missing "Linux has it off by default too";
     448 process_mrelease (pidfd: Fd, flags: u32) missing "not built yet";
-    449 futex_waitv (waiters: InArray<FutexWaitv>, flags: u32, timeout: In<Timespec>, clock: Clock) missing "not built yet";
+    449 futex_waitv (waiters: InArray<FutexWaitv>, flags: u32, timeout: In<Timespec>, clock: Clock) = futex::waitv::sys_futex_waitv;
     450 set_mempolicy_home_node (start: UserAddr, len: u64, node: u64, flags: u64) missing "one memory node";
     451 cachestat (fd: Fd, range: In<CachestatRange>, stat: Out<Cachestat>, flags: u32) missing "not built yet";
     452 fchmodat2 (dirfd: Fd, path: UserCStr, mode: Octal, flags: AtFlags) = fs::names::sys_fchmodat2;
