@@ -23,6 +23,40 @@ CASE(affinity_get) {
     CHECK_ERRNO(raw_getaffinity(-1, sizeof set, set), ESRCH);
 }
 
+static volatile int moving_tid;
+static volatile int moving_cpu = -1;
+
+static void *moving(void *unused)
+{
+    (void)unused;
+    moving_tid = syscall(SYS_gettid);
+    for (;;) {
+        unsigned cpu, node;
+        syscall(SYS_getcpu, &cpu, &node, NULL);
+        moving_cpu = cpu;
+    }
+}
+
+CASE(affinity_of_another_thread) {
+    unsigned long set[128] = {0}, one[128];
+    long n = CHECK_OK(raw_getaffinity(0, sizeof set, set));
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, moving, NULL), 0);
+    while (!moving_tid) sched_yield();
+    for (int round = 0; round < 2; round++)
+        for (int cpu = 0; cpu < n * 8; cpu++) {
+            if (!(set[cpu / 64] >> cpu % 64 & 1)) continue;
+            memset(one, 0, sizeof one);
+            one[cpu / 64] = 1ul << cpu % 64;
+            CHECK_OK(raw_setaffinity(moving_tid, n, one));
+            while (moving_cpu != cpu) sched_yield();
+            for (int look = 0; look < 500; look++) {
+                CHECK_EQ(moving_cpu, cpu);
+                sched_yield();
+            }
+        }
+}
+
 CASE(affinity_set_and_inherit) {
     unsigned long set[128] = {0}, one[128] = {0}, got[128] = {0};
     long n = CHECK_OK(raw_getaffinity(0, sizeof set, set));

@@ -1,7 +1,7 @@
 //! The task that the calling kernel thread drives.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -34,6 +34,8 @@ pub struct CurrentTask {
     /// The mask to go back to when no handler runs (`sigsuspend`, `ppoll`, …).
     pub saved_mask: Option<SigSet>,
     pub(super) interrupted: Option<InterruptedCall>,
+    /// A kick was seen by a wait, or there was no looking yet: what it came for is seen to before the guest goes on.
+    pub(super) must_look: Cell<bool>,
     pub restart_block: RestartBlock,
     pub last_fault: LastFault,
     /// Cleared and woken when the task ends (`CLONE_CHILD_CLEARTID`).
@@ -74,6 +76,7 @@ impl CurrentTask {
             alternate_stack: Sigaltstack { flags: abi::SsFlags::DISABLE, ..Sigaltstack::default() },
             saved_mask: None,
             interrupted: None,
+            must_look: Cell::new(true),
             restart_block: RestartBlock::None,
             last_fault: LastFault::default(),
             clear_child_tid: UserAddr::NULL,
@@ -163,6 +166,7 @@ impl CurrentTask {
             if matches!(end, Err(WaitEnd::Interrupted(_))) {
                 // A kick may have come for something else, or for a signal that another thread took.
                 self.waiter.clear(Interrupts::SIGNAL);
+                self.must_look.set(true);
                 if !self.has_signal() {
                     continue;
                 }
@@ -177,12 +181,11 @@ impl CurrentTask {
     pub(super) fn enter_guest(&mut self) -> Trap {
         sync::assert_no_lock_held();
         self.task.in_guest.store(true, Ordering::SeqCst);
-        let trap = match self.task.parker.get() {
-            Some(parker) if parker.is_interrupted(Interrupts::ANY) => Trap::Interrupted,
-            _ => self.context.run(),
-        };
-        self.task.in_guest.store(false, Ordering::SeqCst);
-        if matches!(trap, Trap::Interrupted) {
+        let kicked = self.waiter.parker().is_interrupted(Interrupts::ANY);
+        let trap = if kicked { Trap::Interrupted } else { self.context.run() };
+        // A kick that still sees it set is one too many, no more.
+        self.task.in_guest.store(false, Ordering::Release);
+        if !kicked && matches!(trap, Trap::Interrupted) {
             self.counters.add(Event::Kick, 1);
         }
         trap

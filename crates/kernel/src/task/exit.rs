@@ -9,7 +9,7 @@ use sync::SysResult;
 
 use crate::signal::StopState;
 use crate::syscall::Outcome;
-use crate::task::{CurrentTask, GroupExit, INIT_PID, Task, TasksInner, Zombie};
+use crate::task::{CurrentTask, GroupExit, INIT_PID, Task, TasksInner, ThreadGroup, Zombie};
 
 pub fn sys_exit(task: &mut CurrentTask, code: i32) -> SysResult<Outcome> {
     task.exit_code = Some(code & 0xff);
@@ -144,6 +144,7 @@ fn leave_group(kernel: &Arc<crate::kernel::Kernel>, task: &Arc<Task>, code: Opti
             ended = Some(end_group(&mut tasks, task, code));
         } else {
             stop_done = finish_stop(task, left);
+            retarget_signals(&tasks, &group);
         }
         if let Some(signal) = stop_done {
             tasks.report_to_parent(group.pid, ChldCode::STOPPED, signal.0);
@@ -153,6 +154,16 @@ fn leave_group(kernel: &Arc<crate::kernel::Kernel>, task: &Arc<Task>, code: Opti
     if let Some(exit) = ended {
         group.timers.delete_posix();
         kernel.group_ended(group.pid, exit);
+    }
+}
+
+/// A signal for the group that the gone thread was to take is another's now (Linux: `retarget_shared_pending`).
+fn retarget_signals(tasks: &TasksInner, group: &ThreadGroup) {
+    if group.signals.lock().pending.set().is_empty() {
+        return;
+    }
+    if let Some(entry) = tasks.groups.get(&group.pid) {
+        entry.threads.iter().for_each(|thread| thread.kick());
     }
 }
 

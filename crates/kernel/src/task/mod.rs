@@ -41,7 +41,9 @@ use crate::signal::{Handlers, PendingSignals};
 /// Slack of init's timers, in nanoseconds.
 const TIMER_SLACK_NS: u64 = 50_000;
 
-/// A guest thread, as others see it.
+/// A guest thread, as others see it. Aligned so that what its thread writes at each call (`in_guest`) shares no cache
+/// line with another task's.
+#[repr(align(128))]
 pub struct Task {
     pub kernel: Arc<Kernel>,
     /// Its thread id. Changes once at most: when it execs without being the leader.

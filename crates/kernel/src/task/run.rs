@@ -1,6 +1,7 @@
 //! The whole life of a guest thread: take signals, run the guest, serve what it asks, until it ends.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
 
 use abi::{Errno, Signal};
 use platform::{Event, Place, SyscallEntry, Trap};
@@ -76,13 +77,29 @@ impl CurrentTask {
         self.exit_group(GroupExit::Signal { signal: Signal::KILL, core: false });
     }
 
-    /// Sees to signals and interrupted calls. `false`: the task ends.
+    /// Whether there may be something to see to before the guest goes on. Whoever has something for this task kicks it,
+    /// so this looks at what nobody else writes meanwhile, without a lock (Linux: `exit_to_user_mode_loop` looks at the
+    /// thread's flags alone). A kick that comes after this look is seen by [`enter_guest`](Self::enter_guest), or by the
+    /// platform.
+    fn has_work(&self) -> bool {
+        self.waiter.parker().is_interrupted(Interrupts::ANY)
+            || self.must_look.get()
+            || self.interrupted.is_some()
+            || self.exit_code.is_some()
+            || self.saved_mask.is_some()
+    }
+
+    /// Sees to signals, interrupted calls and other work. `false`: the task ends.
     fn prepare_for_guest(&mut self) -> bool {
-        loop {
+        while self.has_work() {
             if self.exit_code.is_some() {
                 return false;
             }
             self.waiter.clear(Interrupts::SIGNAL);
+            self.must_look.set(false);
+            if self.task.affinity_changed.load(Ordering::SeqCst) {
+                self.apply_affinity();
+            }
             match self.handle_signals() {
                 Delivery::Exit => return false,
                 Delivery::Continue { .. } => {}
@@ -91,9 +108,10 @@ impl CurrentTask {
             match self.interrupted.take() {
                 Some(call) if call.restart.is_block() => self.continue_restart_block(call.entry),
                 Some(call) => self.system_call(call.entry),
-                None => return true,
+                None => {}
             }
         }
+        true
     }
 
     /// Serves one system call.
