@@ -9,6 +9,7 @@ mod check;
 mod console;
 mod memory_files;
 mod options;
+mod outside;
 mod program;
 mod root;
 mod run;
@@ -21,6 +22,8 @@ fn main() {
     init_log();
     let status = match options.command {
         Command::Run(run) => run::run(&run),
+        Command::Stat(options) => outside::stat::stat(&options),
+        Command::Ps { target } => outside::ps::ps(target.as_deref()),
         Command::Check => check::check(),
         Command::Bench(bench) => std::env::current_exe()
             .map_err(anyhow::Error::from)

@@ -6,6 +6,8 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use kernel::stats::CountersMode;
 
+use crate::outside::stat::StatOptions;
+
 /// Runs Linux programs under a kernel that is an ordinary process: no root, no KVM, no set-up.
 #[derive(Debug, Parser)]
 #[command(name = "umlaut", version, propagate_version = true)]
@@ -14,6 +16,7 @@ use kernel::stats::CountersMode;
   umlaut run gcc hello.c -o hello      any command of the host, on a throwaway view of it
   umlaut run --root debian/ --rw bash  a distribution unpacked in a directory, changed for good
   umlaut run --trace=open,stat ls      with the system calls it makes
+  umlaut stat --interval 1             what a running kernel does, a line a second
   umlaut check                         what this host offers
   umlaut bench --quick                 what it costs, beside native")]
 pub(crate) struct Options {
@@ -41,6 +44,13 @@ impl Options {
 pub(crate) enum Command {
     /// Run a program
     Run(Box<RunOptions>),
+    /// Show what a running kernel does, live, in the manner of vmstat
+    Stat(StatOptions),
+    /// List the running kernels, or the processes inside one
+    Ps {
+        /// The kernel whose processes are wanted: its pid or its program's name
+        target: Option<String>,
+    },
     /// Probe the host: what it offers, and which platform `--platform auto` takes
     Check,
     /// Measure: workloads natively and inside, side by side

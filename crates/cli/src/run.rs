@@ -20,6 +20,7 @@ use sync::{SysError, Waiter};
 use crate::cgroup::MemoryCgroup;
 use crate::console::Console;
 use crate::options::{PlatformName, RunOptions};
+use crate::outside::server::Server;
 use crate::{program, root, supervisor};
 
 /// How long the kernel may take to end once it must.
@@ -82,7 +83,9 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     kernel.set_memory_files(Box::new(name_space.memfds.clone()));
     name_space.devpts.attach(&kernel);
     let console = Console::open(&kernel, program::parse_user(&options.user)?.0)?;
-    forward_signals(kernel.clone(), signals, console.as_ref().map(Console::resizer))?;
+    let name = options.program.first().map(|name| name.as_encoded_bytes()).unwrap_or_default();
+    let outside = Server::start(&kernel, name);
+    forward_signals(kernel.clone(), signals, console.as_ref().map(Console::resizer), outside)?;
     let streams = console.as_ref().map(|console| console.streams.clone()).unwrap_or_default();
     let spec = program::spec(options, streams, &name_space)?;
     let result = kernel.start(spec).map_err(|error| start_failure(options, error));
@@ -181,16 +184,20 @@ fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<
     Ok(Box::new(platform))
 }
 
-/// Passes signals from outside on to the main program; a second SIGTERM or SIGHUP ends everything, and so does the
+/// Passes signals from outside on to the main program, and lets those look at the kernel who want to; a second SIGTERM or SIGHUP ends everything, and so does the
 /// supervisor's end.
 fn forward_signals(
     kernel: Arc<Kernel>,
     signals: std::os::fd::OwnedFd,
     resize: Option<impl Fn() + Send + 'static>,
+    outside: Option<Server>,
 ) -> anyhow::Result<()> {
     let forward = move || {
         let mut ending = false;
         loop {
+            if !wait_for_signal(&signals, outside.as_ref()) {
+                continue;
+            }
             let mut byte = [0];
             match rustix::io::read(&signals, &mut byte) {
                 Ok(1) => {}
@@ -218,6 +225,24 @@ fn forward_signals(
     };
     std::thread::Builder::new().name("signals".into()).stack_size(64 << 10).spawn(forward)?;
     Ok(())
+}
+
+/// Waits until `signals` has something; says no if it was somebody outside who wants to look at the kernel.
+fn wait_for_signal(signals: &std::os::fd::OwnedFd, outside: Option<&Server>) -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    // Without anybody outside the read itself waits.
+    let Some(outside) = outside else { return true };
+    let listener = outside.descriptor();
+    let mut events = [PollFd::new(signals, PollFlags::IN), PollFd::new(&listener, PollFlags::IN)];
+    match poll(&mut events, None) {
+        Ok(_) => {}
+        Err(error) => return error != rustix::io::Errno::INTR,
+    }
+    let [signal, visitor] = events.map(|event| !event.revents().is_empty());
+    if visitor {
+        outside.serve();
+    }
+    signal
 }
 
 /// Waits for the main program's end; gives umlaut's exit status.

@@ -15,6 +15,7 @@ use platform::{Block, CALLS, Counters, Event, Place};
 use sync::{Mutex, order};
 
 pub use host::{HostFigures, ProcessFigures};
+pub use text::ProcessLine;
 
 /// How tasks are counted. It changes speed only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The counters as texts: lines of `name value`, in the manner of Linux's `/proc/vmstat`.
 
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 
 use platform::{Event, Place};
 
@@ -101,6 +102,37 @@ impl Kernel {
             let _ = writeln!(text, "  {:<32}{count:>12}", format!("not built: {what}"));
         }
         text
+    }
+}
+
+/// A process, as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessLine {
+    pub pid: i32,
+    pub parent: i32,
+    pub threads: usize,
+    /// `R`, `S` or `Z`.
+    pub state: char,
+    /// As the guest chose it: any bytes.
+    pub name: Vec<u8>,
+}
+
+impl Kernel {
+    /// All processes, by pid.
+    pub fn process_list(&self) -> Vec<ProcessLine> {
+        let tasks = self.tasks.lock();
+        let line = |(pid, entry): (&i32, &crate::task::GroupEntry)| {
+            let leader = entry.threads.first();
+            let runs = entry.threads.iter().any(|task| !task.sleeping.load(Ordering::Relaxed));
+            let state = match (entry.zombie.is_some(), runs) {
+                (true, _) => 'Z',
+                (false, true) => 'R',
+                (false, false) => 'S',
+            };
+            let name = leader.map_or_else(|| entry.name.clone(), |task| task.shared.lock().name.clone());
+            ProcessLine { pid: *pid, parent: entry.parent, threads: entry.threads.len(), state, name }
+        };
+        tasks.groups.iter().map(line).collect()
     }
 }
 

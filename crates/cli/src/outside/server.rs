@@ -1,0 +1,110 @@
+//! The kernel's side: who may look, and what he is sent.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use kernel::kernel::Kernel;
+
+use super::{END, GREETING, printable, socket_name};
+
+/// Looked at by so many at once, at most.
+const MOST: usize = 4;
+/// Whoever does not take the text within this time gets no more of it.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Stack of a thread that sends a text, in bytes.
+const STACK: usize = 256 << 10;
+
+/// Listens for those who want to look.
+pub(crate) struct Server {
+    listener: UnixListener,
+    kernel: Arc<Kernel>,
+    program: String,
+    started: Instant,
+    busy: Arc<AtomicUsize>,
+}
+
+impl Server {
+    /// Begins to listen; `None` where the host does not let it, which costs nothing but this view.
+    pub(crate) fn start(kernel: &Arc<Kernel>, program: &[u8]) -> Option<Server> {
+        let name = socket_name(rustix::process::geteuid().as_raw(), std::process::id());
+        let listener = SocketAddr::from_abstract_name(name).and_then(|name| UnixListener::bind_addr(&name));
+        let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+        match listener {
+            Ok(listener) => Some(Server {
+                listener,
+                kernel: kernel.clone(),
+                program: printable(program.rsplit(|byte| *byte == b'/').next().unwrap_or(program)),
+                started: Instant::now(),
+                busy: Arc::default(),
+            }),
+            Err(error) => {
+                tracing::debug!(%error, "`umlaut stat` will not find this kernel");
+                None
+            }
+        }
+    }
+
+    /// Becomes readable when somebody has come.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    /// Serves who has come, on a thread that ends with it. Never blocks.
+    pub(crate) fn serve(&self) {
+        let Ok((stream, _)) = self.listener.accept() else { return };
+        if !is_welcome(&stream) || self.busy.load(Ordering::Relaxed) >= MOST {
+            return;
+        }
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        let (kernel, busy) = (self.kernel.clone(), self.busy.clone());
+        let head = self.head();
+        let send = move || {
+            // Whoever goes away, or does not read, is no concern of ours.
+            let _ = stream.set_write_timeout(Some(PATIENCE));
+            let _ = (&stream).write_all(text(&kernel, head).as_bytes());
+            busy.fetch_sub(1, Ordering::Relaxed);
+        };
+        let thread = std::thread::Builder::new().name("outside".into()).stack_size(STACK);
+        if thread.spawn(send).is_err() {
+            self.busy.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What does not come from the kernel.
+    fn head(&self) -> String {
+        let supervisor = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+        let (pid, program) = (std::process::id(), &self.program);
+        let up = self.started.elapsed().as_micros();
+        format!(
+            "{GREETING}\nkernel_pid {pid}\nsupervisor_pid {supervisor}\nprogram {program}\nuptime_us {up}\n"
+        )
+    }
+}
+
+/// Whether it is the user who runs us, or root.
+fn is_welcome(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid();
+    rustix::net::sockopt::socket_peercred(stream)
+        .is_ok_and(|peer| peer.uid == own || peer.uid == rustix::process::Uid::ROOT)
+}
+
+fn text(kernel: &Kernel, mut text: String) -> String {
+    text.push_str(&kernel.platform_text());
+    text.push_str(&kernel.stat_text());
+    for line in kernel.calls_text().lines() {
+        // A string takes all that is written to it.
+        let _ = writeln!(text, "call.{line}");
+    }
+    for process in kernel.process_list() {
+        let kernel::stats::ProcessLine { pid, parent, threads, state, name } = process;
+        let _ = writeln!(text, "process {pid} {parent} {threads} {state} {}", printable(&name));
+    }
+    let _ = writeln!(text, "{END}");
+    text
+}
