@@ -24,13 +24,18 @@ const HIGH: RawFd = 16;
 /// The host puts the stack and the vdso above [`CEILING`](crate::CEILING) for this or less.
 const STACK: u64 = 8 << 20;
 
-/// Starts the stub with `control` as its control socket; returns its pid. It waits at its entry, its
+/// Starts the stub with these descriptors, from 0 on: its control socket first; returns its pid. It waits at its entry, its
 /// environment empty, in a session of its own.
-pub fn launch(image: &[u8], control: BorrowedFd<'_>) -> Result<i32, PlatformError> {
+pub fn launch(image: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<i32, PlatformError> {
     let failed = |what| move |source| PlatformError { what, source };
     let image = executable_file(image)?;
     let image = high(image.as_fd()).map_err(failed("duplicating a descriptor"))?;
-    let control = high(control).map_err(failed("duplicating a descriptor"))?;
+    let descriptors: Vec<OwnedFd> = descriptors
+        .iter()
+        .map(|descriptor| high(*descriptor))
+        .collect::<io::Result<_>>()
+        .map_err(failed("duplicating a descriptor"))?;
+    let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
     let (mut report, child_report) = pipe().map_err(failed("making a pipe"))?;
     let kernel = std::process::id().cast_signed();
     // SAFETY: the child keeps to what this module's head says.
@@ -38,7 +43,7 @@ pub fn launch(image: &[u8], control: BorrowedFd<'_>) -> Result<i32, PlatformErro
         -1 => Err(failed("making the first guest process")(io::Error::last_os_error())),
         0 => {
             // SAFETY: as above; it never returns.
-            unsafe { child(image.as_raw_fd(), control.as_raw_fd(), child_report.as_raw_fd(), kernel) }
+            unsafe { child(image.as_raw_fd(), &numbers, child_report.as_raw_fd(), kernel) }
         }
         pid => {
             drop(child_report);
@@ -78,7 +83,7 @@ fn readable_soon(report: &File) -> bool {
 
 /// # Safety
 /// Only in a fresh fork child.
-unsafe fn child(image: RawFd, control: RawFd, report: RawFd, kernel: i32) -> ! {
+unsafe fn child(image: RawFd, descriptors: &[RawFd], report: RawFd, kernel: i32) -> ! {
     // SAFETY: raw calls on integers, and on structures and strings that live in this frame or for ever.
     unsafe {
         libc::setsid();
@@ -101,8 +106,8 @@ unsafe fn child(image: RawFd, control: RawFd, report: RawFd, kernel: i32) -> ! {
         libc::umask(0o077);
         let ready = libc::chdir(c"/".as_ptr()) == 0
             && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-            && libc::dup2(control, CONTROL_FD.cast_signed()) >= 0
-            && close_all_but_control();
+            && (0..).zip(descriptors).all(|(number, descriptor)| libc::dup2(*descriptor, number) >= 0)
+            && close_from(CONTROL_FD + descriptors.len() as u32);
         if ready {
             let arguments = [c"umlaut-guest".as_ptr(), std::ptr::null()];
             let environment = [std::ptr::null::<libc::c_char>()];
@@ -121,13 +126,12 @@ unsafe fn child(image: RawFd, control: RawFd, report: RawFd, kernel: i32) -> ! {
     }
 }
 
-/// Closes everything above the control socket at exec.
+/// Closes everything from `above` on at exec.
 ///
 /// # Safety
 /// Only in a fresh fork child.
-unsafe fn close_all_but_control() -> bool {
+unsafe fn close_from(above: libc::c_uint) -> bool {
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
-    let above = CONTROL_FD + 1;
     // SAFETY: descriptors of this process, which nothing uses any more.
     unsafe {
         if libc::syscall(libc::SYS_close_range, above, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC) == 0 {

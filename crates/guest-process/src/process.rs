@@ -9,8 +9,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock};
 
 use abi::{GUEST_TOP, UserAddr};
+use host::wait::WaitInfo;
 use parking_lot::Mutex;
-use platform::{AddressSpace, GuestRange, HostUsage, Reach, Vdso};
+use platform::{AddressSpace, ExitStatus, GuestRange, HostUsage, Reach, Vdso};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use crate::guests::Guests;
@@ -59,6 +60,16 @@ impl Process {
                 guests.processes.lock().remove(&tgid);
                 Err(error.into())
             }
+        }
+    }
+
+    /// How it ended, without reaping it, once it has. One that does not tell yet was killed, since nothing else ends
+    /// guest processes.
+    pub fn exit_status(&self) -> ExitStatus {
+        match host::wait::wait(self.tgid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG) {
+            Ok(Some(WaitInfo { code: libc::CLD_EXITED, status })) => ExitStatus::Exited(status),
+            Ok(Some(WaitInfo { status, .. })) => ExitStatus::Killed(status & 0x7f),
+            Ok(None) | Err(_) => ExitStatus::Killed(libc::SIGKILL),
         }
     }
 

@@ -70,7 +70,7 @@ fn serve(shared: &Arc<Shared>, mut zygote: Tracee, inbox: &Receiver<Request>) {
 
 fn make_zygote(shared: &Arc<Shared>) -> Result<Tracee, PlatformError> {
     let (ours, theirs) = control_socket().map_err(failed("making a control socket"))?;
-    let pid = launch(&shared.layout.image(), theirs.as_fd())?;
+    let pid = launch(&shared.layout.image(), &[theirs.as_fd()])?;
     drop(theirs);
     let process =
         Process::register(Arc::clone(&shared.guests), pid, ours, Arc::new(Slots::with(SLOTS as u32, 0)))

@@ -190,7 +190,8 @@ fn fp_reset(platform: &dyn Platform) {
 fn many_calls(platform: &dyn Platform) {
     let code = Code::new().set(Reg::Rax, 0).syscall();
     let mut guest = Guest::new(platform, code.clone().jump(code.here() - 2));
-    for number in 0..2000 {
-        guest.expect_call(number, number + 1);
+    // Below 335: Linux serves uretprobe and uprobe past any filter, by SIGILL for who may not call them.
+    for round in 0..2000 {
+        guest.expect_call(round % 300, (round + 1) % 300);
     }
 }

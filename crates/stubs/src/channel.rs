@@ -1,0 +1,305 @@
+//! Channel memory, as the kernel has it mapped: the only module that touches it.
+//!
+//! The guest may write all of it at any time. So it is only read and written as atomics and by copies of
+//! bytes, never referred to as data; what is read is checked by who uses it.
+//!
+//! # Safety
+//! A [`Channel`] owns one mapping of [`SIZE`] bytes of a file that is sealed against shrinking, so every access
+//! at a checked offset is to mapped memory, for as long as it lives.
+#![allow(unsafe_code, reason = "memory shared with a guest process, and futexes on it")]
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use guest_process::Slots;
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::layout::*;
+
+/// The channels of one address space: a memory file, and which are taken.
+pub(crate) struct Channels {
+    file: OwnedFd,
+    pub(crate) slots: Arc<Slots>,
+}
+
+impl Channels {
+    /// In a file that no guest process has ever held; all free but `slot`.
+    ///
+    /// # Errors
+    /// What making the file gives.
+    pub(crate) fn new(slot: u32) -> io::Result<Channels> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        // MFD_NOEXEC_SEAL since Linux 6.3.
+        let file = match rustix::fs::memfd_create(c"umlaut-channels", flags | MemfdFlags::NOEXEC_SEAL) {
+            Err(rustix::io::Errno::INVAL) => rustix::fs::memfd_create(c"umlaut-channels", flags)?,
+            other => other?,
+        };
+        rustix::fs::ftruncate(&file, CHANNELS_SIZE)?;
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        Ok(Channels { file, slots: Arc::new(Slots::with(SLOTS as u32, slot)) })
+    }
+
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Maps one.
+    ///
+    /// # Errors
+    /// What the mapping gives.
+    pub(crate) fn map(&self, slot: u32) -> io::Result<Channel> {
+        let offset = u64::from(slot) * SIZE;
+        // SAFETY: a fresh mapping at a place that the host chooses.
+        let memory = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                SIZE as usize,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &self.file,
+                offset,
+            )?
+        };
+        NonNull::new(memory.cast()).map(|memory| Channel { memory }).ok_or(rustix::io::Errno::NOMEM.into())
+    }
+
+    /// Forgets what a channel held, so that a later thread finds zeros.
+    pub(crate) fn clear(&self, slot: u32) {
+        let offset = u64::from(slot) * SIZE;
+        let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+        // An error leaves old bytes of the same process there.
+        let _ = rustix::fs::fallocate(&self.file, flags, offset, SIZE);
+    }
+}
+
+/// One channel.
+pub(crate) struct Channel {
+    memory: NonNull<u8>,
+}
+
+// SAFETY: nothing but atomics and copies, which any thread may make.
+unsafe impl Send for Channel {}
+// SAFETY: as above.
+unsafe impl Sync for Channel {}
+
+impl Channel {
+    /// The place of `len` bytes; offsets are constants of the layout or checked against it.
+    fn at(&self, offset: u64, len: usize) -> NonNull<u8> {
+        let end = (offset as usize).checked_add(len);
+        assert!(end.is_some_and(|end| end <= SIZE as usize), "an offset of a channel");
+        // SAFETY: within the mapping, as just checked.
+        unsafe { self.memory.add(offset as usize) }
+    }
+
+    pub(crate) fn word(&self, offset: u64) -> &AtomicU32 {
+        debug_assert!(offset.is_multiple_of(4));
+        // SAFETY: mapped for as long as `self`, aligned, and only ever accessed as atomics by us.
+        unsafe { self.at(offset, 4).cast().as_ref() }
+    }
+
+    fn long(&self, offset: u64) -> &AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8));
+        // SAFETY: as in `word`.
+        unsafe { self.at(offset, 8).cast().as_ref() }
+    }
+
+    pub(crate) fn get32(&self, offset: u64) -> u32 {
+        self.word(offset).load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set32(&self, offset: u64, value: u32) {
+        self.word(offset).store(value, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self, offset: u64) -> u64 {
+        self.long(offset).load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self, offset: u64, value: u64) {
+        self.long(offset).store(value, Ordering::Relaxed);
+    }
+
+    /// Copies out, in longs.
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
+        for (at, chunk) in (offset..).step_by(8).zip(into.chunks_mut(8)) {
+            let bytes = self.get(at).to_ne_bytes();
+            for (to, from) in chunk.iter_mut().zip(bytes) {
+                *to = from;
+            }
+        }
+    }
+
+    /// Copies in, in longs; the last one is filled with zeros.
+    pub(crate) fn write(&self, offset: u64, from: &[u8]) {
+        for (at, chunk) in (offset..).step_by(8).zip(from.chunks(8)) {
+            let mut bytes = [0u8; 8];
+            for (to, from) in bytes.iter_mut().zip(chunk) {
+                *to = *from;
+            }
+            self.set(at, u64::from_ne_bytes(bytes));
+        }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // SAFETY: ours, and nothing refers to it any more.
+        let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), SIZE as usize) };
+    }
+}
+
+/// A word of the kernel's own by which its threads are woken, whatever guests do to theirs.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    word: AtomicU32,
+}
+
+impl Bell {
+    /// The guest process is gone.
+    pub(crate) const DEAD: u32 = 1;
+    /// Counts kicks, above the flag.
+    const KICK: u32 = 2;
+
+    pub(crate) fn value(&self) -> u32 {
+        self.word.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.value() & Bell::DEAD != 0
+    }
+
+    pub(crate) fn ring_dead(&self) {
+        self.word.fetch_or(Bell::DEAD, Ordering::AcqRel);
+        wake(&self.word, true);
+    }
+
+    pub(crate) fn ring_kick(&self) {
+        self.word.fetch_add(Bell::KICK, Ordering::AcqRel);
+        wake(&self.word, true);
+    }
+}
+
+/// How a wait for the guest's post ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    Posted,
+    /// The bell rang.
+    Bell,
+    TimedOut,
+}
+
+const EMPTY: u32 = 0;
+const POSTED: u32 = 1;
+const SLEEPING: u32 = 2;
+
+/// Posts to the guest.
+pub(crate) fn post(channel: &Channel) {
+    let word = channel.word(TO_GUEST);
+    if word.swap(POSTED, Ordering::AcqRel) == SLEEPING {
+        wake(word, false);
+    }
+}
+
+/// Waits for the guest's post, while the bell has the value `seen`.
+pub(crate) fn wait(channel: &Channel, bell: &Bell, seen: u32, limit: Option<libc::timespec>) -> Waited {
+    let word = channel.word(TO_KERNEL);
+    loop {
+        if word.compare_exchange(POSTED, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            return Waited::Posted;
+        }
+        if bell.value() != seen {
+            return Waited::Bell;
+        }
+        // Whatever else is there (a guest's scribble too) becomes the mark of a sleeper.
+        let found = word.load(Ordering::Acquire);
+        if found == POSTED
+            || found != SLEEPING
+                && word.compare_exchange(found, SLEEPING, Ordering::AcqRel, Ordering::Acquire).is_err()
+        {
+            continue;
+        }
+        if wait_for_either(word, &bell.word, seen, limit) == Err(libc::ETIMEDOUT) {
+            return Waited::TimedOut;
+        }
+    }
+}
+
+/// Waits until the host has cleared a thread's word, or until `limit`.
+pub(crate) fn wait_until_clear(channel: &Channel, bell: &Bell, limit: libc::timespec) -> bool {
+    let word = channel.word(ALIVE);
+    loop {
+        let value = word.load(Ordering::Acquire);
+        if value == 0 || bell.is_dead() {
+            return true;
+        }
+        // SAFETY: a word of a mapping that `channel` keeps; an absolute time.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAIT_BITSET,
+                value,
+                &raw const limit,
+                0,
+                u32::MAX,
+            )
+        };
+        if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ETIMEDOUT) {
+            return false;
+        }
+    }
+}
+
+fn wake(word: &AtomicU32, private: bool) {
+    let flag = if private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
+    // SAFETY: wakes whoever waits on the word; touches nothing else.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | flag, i32::MAX, 0, 0, 0) };
+}
+
+#[repr(C)]
+struct FutexWaitv {
+    val: u64,
+    uaddr: u64,
+    flags: u32,
+    reserved: u32,
+}
+
+/// `limit`: CLOCK_MONOTONIC.
+fn wait_for_either(
+    shared: &AtomicU32,
+    private: &AtomicU32,
+    seen: u32,
+    limit: Option<libc::timespec>,
+) -> Result<(), i32> {
+    /// `FUTEX2_SIZE_U32`.
+    const U32: u32 = 2;
+    let waiters = [
+        FutexWaitv { val: SLEEPING.into(), uaddr: shared.as_ptr().addr() as u64, flags: U32, reserved: 0 },
+        FutexWaitv {
+            val: seen.into(),
+            uaddr: private.as_ptr().addr() as u64,
+            flags: U32 | libc::FUTEX_PRIVATE_FLAG.cast_unsigned(),
+            reserved: 0,
+        },
+    ];
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: both words outlive the call; the array and the time are read only.
+    let result = unsafe {
+        libc::syscall(libc::SYS_futex_waitv, waiters.as_ptr(), waiters.len(), 0, limit, libc::CLOCK_MONOTONIC)
+    };
+    if result >= 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// Whether the host has `futex_waitv`.
+pub(crate) fn host_can_wait() -> bool {
+    let word = AtomicU32::new(0);
+    // EAGAIN: the values differ.
+    wait_for_either(&word, &word, 1, None) == Err(libc::EAGAIN)
+}

@@ -1,0 +1,235 @@
+//! New guest processes and threads: cloned by the stub of one that sleeps, on the kernel's order.
+//!
+//! A process clones with `CLONE_PARENT`, so every guest process is a child of the kernel. The child has
+//! registers only until it has mapped channels of its own; it takes its control socket, arms PDEATHSIG, checks
+//! its parent and checks in. No pid told by a guest is used: the check-in carries the credentials that the host
+//! stamped on it, and they must be those of an unreaped, unregistered child. Both begin by an `rt_sigreturn`
+//! frame that the kernel has put into the new channel: it brings the alternate signal stack with it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use abi::Errno;
+use guest_process::{Process, answer, check_in, control_socket};
+use platform::{AddressSpace, Context, NewContext, NewProcess, PlatformError, Registers};
+
+use crate::channel::{Channel, Channels, wait_until_clear};
+use crate::filter::{CLONE_FORK, CLONE_SHARING, CLONE_THREAD};
+use crate::layout::*;
+use crate::shared::Shared;
+use crate::stub::Label;
+use crate::thread::{Guest, Inside, in_seconds};
+
+/// A thread that has not gone so long after its order to exit takes its process with it.
+const EXIT_PATIENCE: i64 = 20;
+
+/// A guest thread that waits for its first order.
+pub(crate) struct Parked {
+    /// Taken by `bind`.
+    inside: Option<(Arc<Shared>, Inside)>,
+    tid: i32,
+    slot: u32,
+    channel: Arc<Channel>,
+    regs: Registers,
+}
+
+impl Parked {
+    fn take(&mut self) -> Option<Guest> {
+        let (shared, inside) = self.inside.take()?;
+        Some(Guest::bind(shared, inside, self.tid, self.slot, Arc::clone(&self.channel), self.regs))
+    }
+}
+
+impl NewContext for Parked {
+    fn bind(mut self: Box<Self>) -> Result<Box<dyn Context>, PlatformError> {
+        match self.take() {
+            Some(guest) => Ok(Box::new(guest)),
+            None => Err(error("taking over a guest thread", Errno::ESRCH)),
+        }
+    }
+}
+
+impl Drop for Parked {
+    fn drop(&mut self) {
+        // A thread that nobody has bound ends here; a process ends with its address space.
+        if self.inside.as_ref().is_some_and(|(_, inside)| self.tid != inside.process.tgid) {
+            drop(self.take());
+        }
+    }
+}
+
+impl Guest {
+    pub(crate) fn clone_process(&mut self, share_memory: bool) -> Result<NewProcess, PlatformError> {
+        const WHAT: &str = "making a guest process";
+        let failed = |source| PlatformError { what: WHAT, source };
+        let (channels, slot) = if share_memory {
+            let channels = Arc::clone(&self.inside.channels);
+            let slot = channels.slots.take().ok_or(error(WHAT, Errno::EAGAIN))?;
+            (channels, slot)
+        } else {
+            (Arc::new(Channels::new(self.slot).map_err(failed)?), self.slot)
+        };
+        let made = self.make_process(&channels, slot, share_memory);
+        if made.is_err() && share_memory {
+            channels.slots.give_back(slot);
+        }
+        let (inside, channel) = made.map_err(failed)?;
+        let space = Arc::clone(&inside.process);
+        let thread = Parked {
+            tid: inside.process.tgid,
+            inside: Some((Arc::clone(&self.shared), inside)),
+            slot,
+            channel,
+            regs: *self.fetch(),
+        };
+        Ok(NewProcess { space, thread: Box::new(thread) })
+    }
+
+    fn make_process(
+        &mut self,
+        channels: &Arc<Channels>,
+        slot: u32,
+        share_memory: bool,
+    ) -> io::Result<(Inside, Arc<Channel>)> {
+        let channel = Arc::new(channels.map(slot)?);
+        prepare(&self.shared, &channel, slot);
+        let (ours, theirs) = control_socket()?;
+        self.channel.set(ARGS, u64::from(if share_memory { CLONE_SHARING } else { CLONE_FORK }));
+        self.channel.set(ARGS + 8, u64::from(self.shared.guests.kernel));
+        self.channel.set(ARGS + 16, self.shared.layout.channel(slot));
+        let both = [theirs.as_fd(), channels.file()];
+        let files: &[BorrowedFd<'_>] = if share_memory { &both[..1] } else { &both };
+        let ordered = self.with_files(files, |guest| guest.done(Order::Fork));
+        drop(theirs);
+        let cloned = match ordered {
+            Ok(Ok(())) => answer(self.channel.get(RESULT)).map_err(from_errno),
+            Ok(Err(_)) => Err(rustix::io::Errno::SRCH.into()),
+            Err(platform::HostCallError::Failed(errno)) => Err(from_errno(errno)),
+            Err(_) => Err(rustix::io::Errno::SRCH.into()),
+        };
+        // Also if the parent died on the way: a child that it has made by then is ours to end. If there is
+        // none, nobody holds the other end of the socket.
+        let checked_in = check_in(&ours);
+        let told = cloned.as_ref().ok().and_then(|pid| i32::try_from(*pid).ok());
+        // One that died before is known by its parent's word only: enough for reaping what is no guest's.
+        let pid = checked_in.as_ref().ok().copied().or(told).ok_or(rustix::io::Errno::SRCH)?;
+        // Ours, whether it lives still or not; only a pid that is not of a child of ours is an error.
+        host::wait::wait(pid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
+        let process =
+            Process::register(Arc::clone(&self.shared.guests), pid, ours, Arc::clone(&channels.slots))?;
+        cloned?;
+        checked_in?;
+        self.copy_state_to(&channel, slot)?;
+        let process = Arc::new(process);
+        let watch = self.shared.reaper.watch(&process)?;
+        Ok((Inside { process, channels: Arc::clone(channels), watch }, channel))
+    }
+
+    pub(crate) fn clone_thread(&mut self) -> Result<Box<dyn NewContext>, PlatformError> {
+        const WHAT: &str = "making a guest thread";
+        let channels = Arc::clone(&self.inside.channels);
+        let slot = channels.slots.take().ok_or(error(WHAT, Errno::EAGAIN))?;
+        match self.make_thread(&channels, slot) {
+            Ok((tid, channel)) => {
+                let regs = *self.fetch();
+                let inside = Some((Arc::clone(&self.shared), self.inside.clone()));
+                Ok(Box::new(Parked { inside, tid, slot, channel, regs }))
+            }
+            Err(source) => {
+                channels.slots.give_back(slot);
+                Err(PlatformError { what: WHAT, source })
+            }
+        }
+    }
+
+    fn make_thread(&mut self, channels: &Channels, slot: u32) -> io::Result<(i32, Arc<Channel>)> {
+        let channel = Arc::new(channels.map(slot)?);
+        prepare(&self.shared, &channel, slot);
+        channel.set32(ALIVE, 1);
+        self.channel.set(ARGS, u64::from(CLONE_THREAD));
+        self.channel.set(ARGS + 16, self.shared.layout.channel(slot));
+        self.done(Order::Thread).map_err(|_| rustix::io::Errno::SRCH)?;
+        let tid = answer(self.channel.get(RESULT)).map_err(from_errno)?;
+        let tid = i32::try_from(tid).map_err(|_| rustix::io::Errno::SRCH)?;
+        // A thread of this very process, or an error.
+        host::signal::send_to_thread(self.inside.process.tgid, tid, 0)?;
+        self.copy_state_to(&channel, slot)?;
+        Ok((tid, channel))
+    }
+
+    /// A new thread begins with a copy of this one's extended state, which the order has saved.
+    fn copy_state_to(&mut self, channel: &Channel, slot: u32) -> io::Result<()> {
+        let image = self.fp_state().map_err(from_errno)?;
+        // What a hostile guest has scribbled there the processor may not take: then it is as after a reset.
+        let image = if self.shared.state.check(&image).is_ok() { image } else { self.shared.state.fresh() };
+        channel.write(XSTATE, &image);
+        channel.set(FP, self.shared.layout.channel(slot) + XSTATE);
+        Ok(())
+    }
+
+    /// Ends the host thread; a leader sleeps on instead, since its process needs it.
+    pub(crate) fn end(&mut self) {
+        let process = &self.inside.process;
+        let leader = self.tid == process.tgid;
+        // Two references are this thread's own.
+        if self.is_dead() || leader || Arc::strong_count(process) <= 2 {
+            if !leader && self.is_dead() {
+                self.inside.channels.slots.give_back(self.slot);
+            }
+            return;
+        }
+        self.channel.set32(ORDER, Order::Exit as u32);
+        crate::channel::post(&self.channel);
+        if !wait_until_clear(&self.channel, &self.bell, in_seconds(EXIT_PATIENCE)) {
+            self.inside.process.kill();
+        }
+        self.inside.channels.clear(self.slot);
+        self.inside.channels.slots.give_back(self.slot);
+    }
+}
+
+/// What a channel holds before its thread begins.
+pub(crate) fn prepare(shared: &Shared, channel: &Channel, slot: u32) {
+    let address = shared.layout.channel(slot);
+    channel.set(SELF, address);
+    channel.set(GS, address);
+    channel.set(FEATURES, shared.state.features);
+    channel.write(FRAME, &frame(shared, address));
+}
+
+/// The `ucontext` by whose `rt_sigreturn` a thread begins: at the stub's waiting place, with the channel in
+/// r15, no signal blocked, and the channel's end as its alternate signal stack.
+fn frame(shared: &Shared, channel: u64) -> Vec<u8> {
+    use abi::{SigSet, Sigaltstack, Sigcontext, SsFlags, UcFlags, Ucontext};
+    use zerocopy::IntoBytes;
+    let context = Ucontext {
+        flags: UcFlags::SIGCONTEXT_SS | UcFlags::STRICT_RESTORE_SS,
+        link: 0,
+        stack: Sigaltstack {
+            sp: channel + STACK,
+            flags: SsFlags::empty(),
+            size: SIZE - STACK,
+            ..Sigaltstack::default()
+        },
+        mcontext: Sigcontext {
+            r15: channel,
+            rip: shared.layout.at(Label::umlaut_parked),
+            rsp: channel + FRAME,
+            eflags: 0x202,
+            cs: 0x33,
+            ss: 0x2b,
+            ..Sigcontext::default()
+        },
+        sigmask: SigSet::default(),
+    };
+    context.as_bytes().to_vec()
+}
+
+fn from_errno(errno: Errno) -> io::Error {
+    io::Error::from_raw_os_error(errno.raw())
+}
+
+fn error(what: &'static str, errno: Errno) -> PlatformError {
+    PlatformError { what, source: from_errno(errno) }
+}

@@ -1,0 +1,260 @@
+//! The seccomp filter of guest processes: which host calls pass, from which instruction of the stub, with which
+//! arguments. All else traps: it is the guest's, and the kernel's to serve.
+//!
+//! By address: a slot's instruction may make its one call and no other. That only routes; the protection is
+//! the set of numbers and arguments that pass from anywhere at all. The architecture is the first test, since
+//! 32-bit entries can spoof the address.
+
+use abi::GUEST_TOP;
+use guest_process::CONTROL_FD;
+use guest_process::bpf::{ARCH, Assembler, IP, Instruction, Label as Place, NR, high, low};
+
+use crate::layout::Layout;
+use crate::stub::Label;
+
+const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
+
+/// Flags of a fork: no exit signal of its own.
+pub(crate) const CLONE_FORK: u32 = libc::CLONE_PARENT.cast_unsigned();
+/// Flags of a process that shares memory.
+pub(crate) const CLONE_SHARING: u32 = CLONE_FORK | libc::CLONE_VM.cast_unsigned();
+/// Flags of a thread.
+pub(crate) const CLONE_THREAD: u32 = (libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_CHILD_CLEARTID)
+    .cast_unsigned();
+
+/// How the arguments of a call are checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Check {
+    None,
+    /// `[first, first + second)` lies below the guest's top.
+    Below,
+    /// The same, and the flags of a mapping have a fixed place, and no huge or locked pages.
+    Map,
+    /// The same for the old and the new range, and the old one is not empty, which would alias.
+    Remap,
+    /// The same, and the advice is harmless to others.
+    Advise,
+    /// The argument is one of these.
+    OneOf(u32, &'static [u32]),
+    Both((u32, u32), (u32, u32)),
+    /// A futex operation on words below the guest's top.
+    Futex,
+    /// WAIT or WAKE on any word: the hand-over's.
+    HandOver,
+    /// The channels of a fork child: their exact place.
+    Channels,
+    /// A new thread: its flags, no parent's tid and no TLS.
+    Thread,
+}
+
+/// One instruction of the stub that may make a host call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) label: Label,
+    pub(crate) number: libc::c_long,
+    pub(crate) check: Check,
+}
+
+const fn slot(label: Label, number: libc::c_long, check: Check) -> Slot {
+    Slot { label, number, check }
+}
+
+const PDEATHSIG: Check = Check::Both((0, libc::PR_SET_PDEATHSIG as u32), (1, libc::SIGKILL.cast_unsigned()));
+
+/// All host calls of guest processes.
+pub(crate) const SLOTS_OF_CALLS: &[Slot] = &[
+    slot(Label::umlaut_wake_call, libc::SYS_futex, Check::HandOver),
+    slot(Label::umlaut_sleep_call, libc::SYS_futex, Check::HandOver),
+    slot(Label::umlaut_sigreturn_call, libc::SYS_rt_sigreturn, Check::None),
+    slot(Label::umlaut_yield_call, libc::SYS_sched_yield, Check::None),
+    slot(Label::umlaut_futex_call, libc::SYS_futex, Check::Futex),
+    slot(Label::umlaut_block_call, libc::SYS_futex, Check::Futex),
+    slot(Label::umlaut_mmap_call, libc::SYS_mmap, Check::Map),
+    slot(Label::umlaut_munmap_call, libc::SYS_munmap, Check::Below),
+    slot(Label::umlaut_mprotect_call, libc::SYS_mprotect, Check::Below),
+    slot(Label::umlaut_mremap_call, libc::SYS_mremap, Check::Remap),
+    slot(Label::umlaut_madvise_call, libc::SYS_madvise, Check::Advise),
+    slot(Label::umlaut_receive_call, libc::SYS_recvmsg, Check::OneOf(0, &[CONTROL_FD])),
+    slot(Label::umlaut_close_call, libc::SYS_close, Check::None),
+    slot(Label::umlaut_close_range_call, libc::SYS_close_range, Check::OneOf(2, &[0])),
+    slot(Label::umlaut_fork_call, libc::SYS_clone, Check::OneOf(0, &[CLONE_FORK, CLONE_SHARING])),
+    slot(Label::umlaut_thread_call, libc::SYS_clone, Check::Thread),
+    slot(Label::umlaut_remap_call, libc::SYS_mmap, Check::Channels),
+    slot(Label::umlaut_dup_call, libc::SYS_dup2, Check::OneOf(1, &[CONTROL_FD])),
+    slot(Label::umlaut_pdeathsig_call, libc::SYS_prctl, PDEATHSIG),
+    slot(Label::umlaut_getppid_call, libc::SYS_getppid, Check::None),
+    slot(Label::umlaut_check_in_call, libc::SYS_write, Check::Both((0, CONTROL_FD), (2, 1))),
+    slot(Label::umlaut_exit_call, libc::SYS_exit, Check::None),
+    slot(Label::umlaut_give_up_call, libc::SYS_exit_group, Check::None),
+];
+
+/// Advice without effect outside the process: not REMOVE (punches holes into files), HWPOISON, SOFT_OFFLINE,
+/// MERGEABLE.
+const ADVICE: &[u32] = &[
+    libc::MADV_NORMAL as u32,
+    libc::MADV_RANDOM as u32,
+    libc::MADV_SEQUENTIAL as u32,
+    libc::MADV_WILLNEED as u32,
+    libc::MADV_DONTNEED as u32,
+    libc::MADV_FREE as u32,
+    libc::MADV_DONTFORK as u32,
+    libc::MADV_DOFORK as u32,
+    libc::MADV_HUGEPAGE as u32,
+    libc::MADV_NOHUGEPAGE as u32,
+    libc::MADV_DONTDUMP as u32,
+    libc::MADV_DODUMP as u32,
+    libc::MADV_WIPEONFORK as u32,
+    libc::MADV_KEEPONFORK as u32,
+    libc::MADV_COLD as u32,
+    libc::MADV_PAGEOUT as u32,
+    libc::MADV_POPULATE_READ as u32,
+    libc::MADV_POPULATE_WRITE as u32,
+];
+
+/// The filter for a stub laid out so.
+pub(crate) fn filter(layout: Layout) -> Vec<Instruction> {
+    let mut a = Assembler::default();
+    let (trap, allow, elsewhere) = (a.label(), a.label(), a.label());
+    a.load(ARCH);
+    a.jump_unless(libc::BPF_JEQ, AUDIT_ARCH_X86_64, trap);
+    a.load(IP + 4);
+    a.jump_unless(libc::BPF_JEQ, (layout.text() >> 32) as u32, elsewhere);
+    a.load(IP);
+    let places: Vec<Place> = SLOTS_OF_CALLS
+        .iter()
+        .map(|slot| {
+            let place = a.label();
+            // The host reports the address behind the instruction.
+            a.jump_if(libc::BPF_JEQ, (layout.at(slot.label) + 2) as u32, place);
+            place
+        })
+        .collect();
+    a.jump(trap);
+    for (place, slot) in places.into_iter().zip(SLOTS_OF_CALLS) {
+        a.place(place);
+        number(&mut a, slot, allow, trap);
+        check(&mut a, layout, slot.check, trap);
+        a.jump(allow);
+    }
+    // The vsyscall page, which the host emulates, may tell the time.
+    a.place(elsewhere);
+    a.require_page(VSYSCALL, trap);
+    a.load(NR);
+    for number in [libc::SYS_gettimeofday, libc::SYS_time, libc::SYS_getcpu] {
+        a.jump_if(libc::BPF_JEQ, number as u32, allow);
+    }
+    a.place(trap);
+    a.emit(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_TRAP);
+    a.place(allow);
+    a.emit(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW);
+    a.finish()
+}
+
+/// Goes on if the call is the slot's.
+fn number(a: &mut Assembler, slot: &Slot, allow: Place, trap: Place) {
+    a.load(NR);
+    if slot.number == libc::SYS_futex {
+        // The host's own way of going on with a wait that a stop interrupted.
+        a.jump_if(libc::BPF_JEQ, libc::SYS_restart_syscall as u32, allow);
+    }
+    a.jump_unless(libc::BPF_JEQ, slot.number as u32, trap);
+}
+
+fn check(a: &mut Assembler, layout: Layout, check: Check, trap: Place) {
+    match check {
+        Check::None => {}
+        Check::Below => a.require_below(0, 1, trap),
+        Check::Map => {
+            a.require_below(0, 1, trap);
+            map_flags(a, trap);
+        }
+        Check::Remap => {
+            a.require_below(0, 1, trap);
+            a.require_below(4, 2, trap);
+            not_empty(a, 1, trap);
+        }
+        Check::Advise => {
+            a.require_below(0, 1, trap);
+            a.require_one_of(2, ADVICE, trap);
+        }
+        Check::OneOf(argument, values) => a.require_one_of(argument, values, trap),
+        Check::Both(first, second) => {
+            a.require_one_of(first.0, &[first.1], trap);
+            a.require_one_of(second.0, &[second.1], trap);
+        }
+        Check::Futex => futex(a, trap),
+        Check::HandOver => a.require_one_of(1, &[libc::FUTEX_WAIT as u32, libc::FUTEX_WAKE as u32], trap),
+        Check::Channels => {
+            equals(a, 0, layout.channels(), trap);
+            equals(a, 1, crate::layout::CHANNELS_SIZE, trap);
+            a.require_one_of(2, &[(libc::PROT_READ | libc::PROT_WRITE) as u32], trap);
+            a.require_one_of(3, &[(libc::MAP_SHARED | libc::MAP_FIXED) as u32], trap);
+            a.require_one_of(5, &[0], trap);
+        }
+        Check::Thread => {
+            a.require_one_of(0, &[CLONE_THREAD], trap);
+            a.require_one_of(2, &[0], trap);
+            a.require_one_of(4, &[0], trap);
+        }
+    }
+}
+
+/// Goes on if the argument is this.
+fn equals(a: &mut Assembler, argument: u32, value: u64, trap: Place) {
+    a.load(high(argument));
+    a.jump_unless(libc::BPF_JEQ, (value >> 32) as u32, trap);
+    a.load(low(argument));
+    a.jump_unless(libc::BPF_JEQ, value as u32, trap);
+}
+
+/// Goes on if the argument is not 0.
+fn not_empty(a: &mut Assembler, argument: u32, trap: Place) {
+    let good = a.label();
+    a.load(high(argument));
+    a.jump_unless(libc::BPF_JEQ, 0, good);
+    a.load(low(argument));
+    a.jump_if(libc::BPF_JEQ, 0, trap);
+    a.place(good);
+}
+
+/// Goes on if a mapping has a fixed place and takes no huge or locked pages.
+fn map_flags(a: &mut Assembler, trap: Place) {
+    let fixed = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE).cast_unsigned();
+    let refused = (libc::MAP_HUGETLB | libc::MAP_LOCKED).cast_unsigned();
+    a.load(low(3));
+    a.raw(((libc::BPF_JMP | libc::BPF_JSET) as u16, 1, 0, fixed));
+    a.jump(trap);
+    a.raw(((libc::BPF_JMP | libc::BPF_JSET) as u16, 0, 1, refused));
+    a.jump(trap);
+}
+
+/// Goes on if the operation is none of PI and FD, on words of the guest's.
+fn futex(a: &mut Assembler, trap: Place) {
+    let known = a.label();
+    let top = (GUEST_TOP >> 32) as u32;
+    a.load(high(0));
+    a.jump_if(libc::BPF_JGT, top, trap);
+    a.load(low(1));
+    let command = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned();
+    a.emit(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, command);
+    for operation in [
+        libc::FUTEX_WAIT,
+        libc::FUTEX_WAKE,
+        libc::FUTEX_REQUEUE,
+        libc::FUTEX_CMP_REQUEUE,
+        libc::FUTEX_WAKE_OP,
+        libc::FUTEX_WAIT_BITSET,
+        libc::FUTEX_WAKE_BITSET,
+    ] {
+        a.jump_if(libc::BPF_JEQ, operation.cast_unsigned(), known);
+    }
+    a.jump(trap);
+    a.place(known);
+}

@@ -1,0 +1,158 @@
+//! Where things lie in a guest process above [`abi::GUEST_TOP`], and in a channel: what the stub's assembly and
+//! the kernel's side agree on.
+//!
+//! At a base drawn at each start of the kernel: the stub's text, then the channels, one for each thread, [`SIZE`]
+//! bytes apart. A channel is what a guest thread and its kernel thread share; the guest may write all of it at
+//! any time, so the kernel reads each field once and checks the copy.
+
+use std::io;
+
+use abi::{GUEST_TOP, PAGE_SIZE};
+
+/// Bytes of a channel, and what its address is a multiple of.
+pub(crate) const SIZE: u64 = 0x1_0000;
+/// Channels of a process: guest threads in one address space, at most.
+pub(crate) const SLOTS: u64 = 1024;
+pub(crate) const CHANNELS_SIZE: u64 = SLOTS * SIZE;
+/// Bytes kept for the text.
+pub(crate) const TEXT_SIZE: u64 = 2 * PAGE_SIZE;
+
+// Offsets in a channel.
+/// u32: posted by the guest, read by the kernel.
+pub(crate) const TO_KERNEL: u64 = 0x00;
+/// u32: posted by the kernel, read by the guest.
+pub(crate) const TO_GUEST: u64 = 0x04;
+/// u32: why the guest posted.
+pub(crate) const REASON: u64 = 0x08;
+/// u32: what the kernel wants.
+pub(crate) const ORDER: u64 = 0x0c;
+/// u32: a kick came while the thread was in the stub.
+pub(crate) const PENDING: u64 = 0x10;
+/// u32: cleared by the host when the thread is gone.
+pub(crate) const ALIVE: u64 = 0x14;
+/// u32: records of a list of calls.
+pub(crate) const CALLS: u64 = 0x18;
+/// u32: descriptors that come with an order.
+pub(crate) const FILES: u64 = 0x1c;
+/// u64: where the guest's extended state lies; 0: in the processor.
+pub(crate) const FP: u64 = 0x20;
+/// u64: result of an order.
+pub(crate) const RESULT: u64 = 0x28;
+/// u64: how far a list of calls came, in bytes of records; whether an exchange faulted.
+pub(crate) const FAILED: u64 = 0x30;
+/// u64: the channel's own address.
+pub(crate) const SELF: u64 = 0x38;
+/// u64: what GS base is to be when the guest runs.
+pub(crate) const GS: u64 = 0x40;
+/// u64: the features of the extended state.
+pub(crate) const FEATURES: u64 = 0x48;
+/// u64 × 3: arguments of an order.
+pub(crate) const ARGS: u64 = 0x50;
+/// The last signal: u32 number, u32 code, u64 address, u32 architecture, u64 error code, trap number, cr2.
+pub(crate) const SIGNAL: u64 = 0x70;
+/// The guest's registers, as `user_regs_struct`: `rip` to `ss` are what `iretq` takes.
+pub(crate) const REGS: u64 = 0x100;
+/// u32 × 7: what the identity calls answer.
+pub(crate) const IDENTITY: u64 = 0x200;
+/// u8 for each number below [`DISPATCHED`]: how the stub serves it, 0: not at all.
+pub(crate) const DISPATCH: u64 = 0x400;
+pub(crate) const DISPATCHED: u64 = 0x200;
+/// A `msghdr` and what belongs to it; its control data.
+pub(crate) const MESSAGE: u64 = 0x800;
+pub(crate) const MESSAGE_CONTROL: u64 = MESSAGE + 0x80;
+/// The received descriptors: i32 each, behind the header of the control data.
+pub(crate) const PASSED: u64 = MESSAGE_CONTROL + 16;
+/// A time-out of a host call.
+pub(crate) const TIMEOUT: u64 = 0xa00;
+/// Records of host calls.
+pub(crate) const RECORDS: u64 = 0x1000;
+pub(crate) const RECORD: u64 = 64;
+pub(crate) const RECORD_COUNT: usize = 60;
+/// The extended state, when it is asked for or set.
+pub(crate) const XSTATE: u64 = 0x2000;
+pub(crate) const XSTATE_SIZE: u64 = 0x3000;
+/// Room for what does not fit elsewhere: the filter's program at the start.
+pub(crate) const WINDOW: u64 = 0x5000;
+/// The alternate signal stack: to the channel's end.
+pub(crate) const STACK: u64 = 0x9000;
+/// Where the frame lies by which a new thread begins: a `ucontext`.
+pub(crate) const FRAME: u64 = SIZE - 0x1000;
+
+/// Why a guest thread posted.
+pub(crate) mod reason {
+    /// A system call by a patched site.
+    pub(crate) const CALLED: u32 = 1;
+    /// A signal: SIGSYS or a fault.
+    pub(crate) const TRAPPED: u32 = 2;
+    pub(crate) const KICKED: u32 = 3;
+    /// An order is done.
+    pub(crate) const DONE: u32 = 4;
+    /// The stub faulted where it never does.
+    pub(crate) const BROKEN: u32 = 5;
+}
+
+/// What the kernel orders: the index in the stub's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Order {
+    /// Goes on behind a call that came by a patched site.
+    ResumeCall = 0,
+    /// Goes on with all registers as they are in the channel.
+    ResumeFull = 1,
+    Calls = 2,
+    Block = 3,
+    SaveState = 4,
+    Exchange = 5,
+    Fork = 6,
+    Thread = 7,
+    Exit = 8,
+}
+pub(crate) const ORDERS: u64 = 9;
+
+/// Where everything of ours lies in guest processes: the same in all of one kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    base: u64,
+}
+
+impl Layout {
+    /// Draws a base.
+    pub(crate) fn random() -> io::Result<Layout> {
+        let mut bytes = [0u8; 8];
+        rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+        let lowest = GUEST_TOP + SIZE;
+        let steps = (guest_process::CEILING - SIZE - CHANNELS_SIZE - lowest) / SIZE;
+        // The text ends where the channels begin, which are aligned; so it keeps their randomness.
+        Ok(Layout { base: lowest + u64::from_ne_bytes(bytes) % steps * SIZE + SIZE - TEXT_SIZE })
+    }
+
+    /// The text, where the image is entered.
+    pub(crate) fn text(self) -> u64 {
+        self.base
+    }
+
+    /// All channels.
+    pub(crate) fn channels(self) -> u64 {
+        self.base + TEXT_SIZE
+    }
+
+    /// One channel.
+    pub(crate) fn channel(self, slot: u32) -> u64 {
+        self.channels() + u64::from(slot) * SIZE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_lies_between_the_guest_and_the_vdso() {
+        for _ in 0..1000 {
+            let layout = Layout::random().unwrap();
+            assert!(layout.text() > GUEST_TOP && layout.text().is_multiple_of(PAGE_SIZE));
+            assert!(layout.channels().is_multiple_of(SIZE));
+            assert!(layout.channel(SLOTS as u32 - 1) + SIZE <= guest_process::CEILING);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The platform `stub`: guest code runs in host processes with code of ours inside, which the host's seccomp
+//! hands every system call to, and which asks the kernel through shared memory.
+//!
+//! Main types: [`Stubs`], which is the [`platform::Platform`]; inside, `Guest` (a context) and `Channel` (what
+//! a guest thread and its kernel thread share).
+//!
+//! Modules: `stub` and `stub/*.s` (our code in guest processes), `layout` (where things lie), `filter` (what the
+//! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `calls`, `clone`, `state`
+//! (x87, SSE, …), `spawner` (where processes come from), `reaper` (their deaths).
+//!
+//! Neighbours: on `guest-process`; implements the traits of `platform`; the kernel knows only these.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "x86-64 only: usize is u64; the host's constants are small and positive"
+)]
+
+mod calls;
+mod channel;
+mod clone;
+mod filter;
+mod layout;
+mod reaper;
+mod shared;
+mod spawner;
+mod state;
+mod stub;
+mod thread;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, sync_channel};
+
+use platform::{Capabilities, NewProcess, Platform, PlatformError};
+
+pub use shared::Options;
+
+use crate::shared::Shared;
+use crate::spawner::Request;
+
+/// The platform.
+pub struct Stubs {
+    capabilities: Capabilities,
+    shared: Arc<Shared>,
+    /// Guest processes end with it: its drop ends the spawner, and that ends them.
+    spawner: Sender<Request>,
+}
+
+impl Stubs {
+    /// Starts the platform: a spawner thread with a first guest process, a reaper, a ticker for placement.
+    ///
+    /// # Errors
+    /// What the host lacks or forbids: seccomp, FSGSBASE, futex_waitv, executable memory files.
+    pub fn new(options: Options) -> Result<Stubs, PlatformError> {
+        // An inherited SIG_IGN would have the host reap guest processes behind our back.
+        host::signal::quiet_sigchld()
+            .map_err(|source| PlatformError { what: "resetting SIGCHLD", source })?;
+        let shared = Arc::new(Shared::new(options)?);
+        let start = |name: &str, work: fn(&Shared)| {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new()
+                .name(name.into())
+                .spawn(move || work(&shared))
+                .map_err(|source| PlatformError { what: "starting a thread of the platform", source })
+        };
+        start("reaper", |shared| shared.reaper.run())?;
+        let spawner = spawner::start(Arc::clone(&shared))?;
+        if shared.guests.placement.enabled() {
+            start("placement", |shared| shared.guests.placement.tick())?;
+        }
+        let capabilities = Capabilities {
+            name: "stub",
+            xsave_size: shared.state.size,
+            xsave_features: shared.state.features,
+        };
+        Ok(Stubs { capabilities, shared, spawner })
+    }
+}
+
+impl Platform for Stubs {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn spawn(&self) -> Result<NewProcess, PlatformError> {
+        let gone = |_| PlatformError {
+            what: "making a guest process",
+            source: io::Error::other("the spawner has ended"),
+        };
+        let (answer, reply) = sync_channel(1);
+        self.spawner.send(answer).map_err(|_| gone(()))?;
+        reply.recv().map_err(|_| gone(()))?
+    }
+}
+
+impl Drop for Stubs {
+    fn drop(&mut self) {
+        self.shared.guests.placement.end();
+        self.shared.reaper.stop();
+    }
+}

@@ -1,0 +1,227 @@
+//! The spawner: one kernel thread that lives as long as the platform, and the parent of all guest processes
+//! (the host sends PDEATHSIG when the parent *thread* ends).
+//!
+//! It executes the stub once and drives that first guest process, the zygote, in which no guest code ever runs:
+//! what a fresh process needs is set up there by calls on its control socket (`stub/boot.s`), the filter last.
+//! Every fresh guest process is a fork of it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use guest_process::{Process, RawCall, answer, control_socket, find_vdso, launch, read_maps, set_limits};
+use platform::{Context, NewProcess, PlatformError, Registers};
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::channel::{Bell, Channel, Channels, Waited};
+use crate::clone::prepare;
+use crate::filter;
+use crate::layout::*;
+use crate::shared::Shared;
+use crate::stub::{KICK, Label};
+use crate::thread::{Guest, Inside, in_seconds};
+
+/// What the spawner is asked for: a fresh guest process.
+pub(crate) type Request = SyncSender<Result<NewProcess, PlatformError>>;
+
+/// Starts the spawner's thread. Comes back when the zygote stands.
+pub(crate) fn start(shared: Arc<Shared>) -> Result<std::sync::mpsc::Sender<Request>, PlatformError> {
+    let (requests, inbox) = std::sync::mpsc::channel::<Request>();
+    let (ready, stands) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("spawner".into())
+        .spawn(move || match make_zygote(&shared) {
+            Ok(zygote) => {
+                let _ = ready.send(Ok(()));
+                serve(&shared, zygote, &inbox);
+            }
+            Err(error) => {
+                let _ = ready.send(Err(error));
+            }
+        })
+        .map_err(|source| PlatformError { what: "starting the spawner thread", source })?;
+    match stands.recv() {
+        Ok(result) => result.map(|()| requests),
+        Err(_) => Err(PlatformError {
+            what: "starting the spawner thread",
+            source: io::Error::other("it has ended"),
+        }),
+    }
+}
+
+fn serve(shared: &Arc<Shared>, mut zygote: Guest, inbox: &Receiver<Request>) {
+    for request in inbox {
+        let mut answer = zygote.fork();
+        if answer.is_err() && zygote.is_dead() {
+            // Somebody outside has killed it. Its descendants live on; take a new one.
+            answer = make_zygote(shared).and_then(|new| {
+                zygote = new;
+                zygote.fork()
+            });
+        }
+        // Whoever asked may be gone; the process then ends with the message.
+        let _ = request.send(answer);
+    }
+}
+
+fn failed(what: &'static str) -> impl Fn(io::Error) -> PlatformError {
+    move |source| PlatformError { what, source }
+}
+
+fn make_zygote(shared: &Arc<Shared>) -> Result<Guest, PlatformError> {
+    let channels = Arc::new(Channels::new(0).map_err(failed("making channels"))?);
+    let channel = Arc::new(channels.map(0).map_err(failed("mapping a channel"))?);
+    prepare(shared, &channel, 0);
+    let (ours, theirs) = control_socket().map_err(failed("making a control socket"))?;
+    let pid = launch(&shared.layout.image(), &[theirs.as_fd(), channels.file()])?;
+    drop(theirs);
+    let process = Process::register(Arc::clone(&shared.guests), pid, ours, Arc::clone(&channels.slots))
+        .map_err(failed("watching the first guest process"))?;
+    let process = Arc::new(process);
+    let watch = shared.reaper.watch(&process).map_err(failed("watching the first guest process"))?;
+    let boot = Boot { shared, channel: &channel, control: process.control.lock() };
+    let vdso = boot.set_up(pid).map_err(failed("setting up the first guest process"))?;
+    let _ = shared.guests.vdso.set(vdso);
+    drop(boot);
+    let regs = Registers::for_new_image(0, 0);
+    let inside = Inside { process, channels, watch };
+    let mut zygote = Guest::bind(Arc::clone(shared), inside, pid, 0, channel, regs);
+    zygote
+        .reset_fp_state()
+        .map_err(|_| failed("setting up the first guest process")(io::ErrorKind::Other.into()))?;
+    Ok(zygote)
+}
+
+/// The first guest process before its filter stands.
+struct Boot<'a> {
+    shared: &'a Shared,
+    channel: &'a Channel,
+    control: parking_lot::MutexGuard<'a, OwnedFd>,
+}
+
+impl Boot<'_> {
+    /// All that a fresh guest process needs, the filter last.
+    fn set_up(&self, pid: i32) -> io::Result<Option<platform::Vdso>> {
+        let layout = self.shared.layout;
+        let window = layout.channel(0) + WINDOW;
+        set_limits(pid)?;
+        self.call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as u64, libc::SIGKILL as u64, 0, 0, 0, 0])?;
+        if self.call(libc::SYS_getppid, [0; 6])? != u64::from(self.shared.guests.kernel) {
+            return Err(io::Error::other("its parent is not the kernel"));
+        }
+        let read_write = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+        let fixed = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
+        self.call(libc::SYS_mmap, [layout.channels(), CHANNELS_SIZE, read_write, fixed, 1, 0])?;
+        self.call(libc::SYS_close, [1, 0, 0, 0, 0, 0])?;
+        self.move_record(layout.channel(0) + WINDOW - 64)?;
+        let maps = read_maps(pid)?;
+        let ours = layout.text()..layout.channels() + CHANNELS_SIZE;
+        for map in maps.iter().filter(|map| !map.is_vdso() && !ours.contains(&map.start)) {
+            self.call(libc::SYS_munmap, [map.start, map.end - map.start, 0, 0, 0, 0])?;
+        }
+        self.set_handlers(window)?;
+        // Since Linux 6.10; without it the range checks still hold.
+        let _ = self.call(libc::SYS_mseal, [layout.text(), TEXT_SIZE, 0, 0, 0, 0]);
+        self.channel.write(WINDOW, b"umlaut-guest\0\0\0\0");
+        self.call(libc::SYS_prctl, [libc::PR_SET_NAME as u64, window, 0, 0, 0, 0])?;
+        self.forbid_files(window);
+        self.install_filter(window)?;
+        Ok(find_vdso(&maps))
+    }
+
+    /// Makes a call there.
+    fn call(&self, number: libc::c_long, args: [u64; 6]) -> io::Result<u64> {
+        self.send(RawCall::new(number, args), 0)?;
+        let mut bytes = [0u8; 8];
+        match rustix::net::recv(&*self.control, &mut bytes, RecvFlags::empty()) {
+            Ok((8, _)) => {
+                answer(u64::from_ne_bytes(bytes)).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))
+            }
+            Ok(_) => Err(io::Error::other("it has died")),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn send(&self, call: RawCall, channel: u64) -> io::Result<()> {
+        let mut record = [0u8; 64];
+        let words = std::iter::once(call.number).chain(call.args).chain([channel]);
+        for (place, word) in record.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        rustix::net::send(&*self.control, &record, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    fn move_record(&self, to: u64) -> io::Result<()> {
+        self.send(RawCall { number: u64::MAX, args: [to, 0, 0, 0, 0, 0] }, 0)
+    }
+
+    /// The stub's handler for everything that the guest's code or a kick raises; the alternate stack.
+    fn set_handlers(&self, window: u64) -> io::Result<()> {
+        const SA_RESTORER: u64 = 0x0400_0000;
+        let layout = self.shared.layout;
+        let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | SA_RESTORER;
+        // struct kernel_sigaction: handler, flags, restorer, mask.
+        let action = [layout.at(Label::umlaut_signal), flags, layout.at(Label::umlaut_sigreturn_call), 0];
+        for (place, word) in (WINDOW..).step_by(8).zip(action) {
+            self.channel.set(place, word);
+        }
+        for signal in
+            [libc::SIGSYS, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, KICK]
+        {
+            self.call(libc::SYS_rt_sigaction, [signal as u64, window, 0, 8, 0, 0])?;
+        }
+        // stack_t: start, flags, size.
+        for (place, word) in (WINDOW..).step_by(8).zip([layout.channel(0) + STACK, 0, SIZE - STACK]) {
+            self.channel.set(place, word);
+        }
+        self.call(libc::SYS_sigaltstack, [window, 0, 0, 0, 0, 0]).map(drop)
+    }
+
+    /// An empty Landlock ruleset, as one more fence; hosts without Landlock do without.
+    fn forbid_files(&self, window: u64) {
+        const CREATE_RULESET: libc::c_long = 444;
+        const RESTRICT_SELF: libc::c_long = 446;
+        /// All file rights of the first version of Landlock's ABI.
+        const ALL_RIGHTS: u64 = (1 << 13) - 1;
+        let restrict = || -> io::Result<()> {
+            self.channel.set(WINDOW, ALL_RIGHTS);
+            let ruleset = self.call(CREATE_RULESET, [window, 8, 0, 0, 0, 0])?;
+            let restricted = self.call(RESTRICT_SELF, [ruleset, 0, 0, 0, 0, 0]);
+            self.call(libc::SYS_close, [ruleset, 0, 0, 0, 0, 0])?;
+            restricted.map(drop)
+        };
+        if let Err(error) = restrict() {
+            tracing::debug!(%error, "no Landlock for guest processes");
+        }
+    }
+
+    /// The last call of this kind: the thread answers by its channel from now on.
+    fn install_filter(&self, window: u64) -> io::Result<()> {
+        let program = filter::filter(self.shared.layout);
+        let mut bytes = Vec::with_capacity(program.len() * 8 + 16);
+        // struct sock_fprog: the length, then where the instructions are.
+        bytes.extend_from_slice(&(program.len() as u64).to_ne_bytes());
+        bytes.extend_from_slice(&(window + 16).to_ne_bytes());
+        for (code, jt, jf, k) in program {
+            bytes.extend_from_slice(&code.to_ne_bytes());
+            bytes.extend_from_slice(&[jt, jf]);
+            bytes.extend_from_slice(&k.to_ne_bytes());
+        }
+        if bytes.len() as u64 > STACK - WINDOW {
+            return Err(io::Error::other("the filter is too long"));
+        }
+        self.channel.write(WINDOW, &bytes);
+        let set_filter = RawCall::new(
+            libc::SYS_prctl,
+            [libc::PR_SET_SECCOMP as u64, u64::from(libc::SECCOMP_MODE_FILTER), window, 0, 0, 0],
+        );
+        self.send(set_filter, self.shared.layout.channel(0))?;
+        let bell = Bell::default();
+        if crate::channel::wait(self.channel, &bell, 0, Some(in_seconds(20))) != Waited::Posted {
+            return Err(io::Error::other("its stub does not answer"));
+        }
+        answer(self.channel.get(RESULT)).map(drop).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))
+    }
+}

@@ -1,0 +1,117 @@
+//! The extended state (x87, SSE, AVX, …) as images of `XSAVE`'s standard format.
+//!
+//! # Safety
+//! CPUID and XGETBV read the processor's own description.
+#![allow(unsafe_code, reason = "xgetbv has no safe wrapper")]
+
+use abi::Errno;
+
+/// Where MXCSR is, and the mask of its valid bits.
+const MXCSR: usize = 24;
+const MXCSR_MASK: usize = 28;
+/// Where the header is: which components there are, whether it is compacted, reserved words.
+const HEADER: usize = 512;
+const LEGACY: usize = HEADER + 64;
+/// Components that a process has only by asking (AMX tiles): not used by guests yet.
+const DYNAMIC: u64 = 3 << 17;
+
+/// What of the extended state this processor and host have.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    /// XCR0 bits.
+    pub(crate) features: u64,
+    /// Bytes of an image.
+    pub(crate) size: usize,
+}
+
+impl State {
+    /// Asks the processor. `None`: no XSAVE, or more state than a channel has room for.
+    pub(crate) fn of_host() -> Option<State> {
+        if std::arch::x86_64::__cpuid(1).ecx & 1 << 27 == 0 {
+            return None;
+        }
+        // SAFETY: the host has enabled XSAVE, as just asked.
+        let features = unsafe { xgetbv() } & !DYNAMIC;
+        let end = |component: u32| {
+            let leaf = std::arch::x86_64::__cpuid_count(13, component);
+            leaf.eax as usize + leaf.ebx as usize
+        };
+        let size = (2..63).filter(|bit| features >> bit & 1 != 0).map(end).max().unwrap_or(0).max(LEGACY);
+        (size as u64 <= crate::layout::XSTATE_SIZE).then_some(State { features, size })
+    }
+
+    /// What a fresh process has.
+    pub(crate) fn fresh(&self) -> Vec<u8> {
+        let mut image = vec![0; self.size];
+        self.put_defaults(&mut image, 3);
+        put(&mut image, MXCSR_MASK, &0xffffu32.to_le_bytes());
+        image
+    }
+
+    /// Gives components that an image does not hold (`XSAVE` leaves them out when they are as after a reset)
+    /// their values.
+    pub(crate) fn complete(&self, image: &mut [u8]) {
+        let present = self.components(image);
+        self.put_defaults(image, !present);
+    }
+
+    fn put_defaults(&self, image: &mut [u8], missing: u64) {
+        if missing & 1 != 0 {
+            put(image, 0, &[0; MXCSR]);
+            put(image, 0, &0x37fu16.to_le_bytes());
+            put(image, 32, &[0; 128]);
+        }
+        if missing & 2 != 0 {
+            put(image, 160, &[0; 256]);
+        }
+        if missing & 6 == 6 {
+            put(image, MXCSR, &0x1f80u32.to_le_bytes());
+        }
+        for component in (2..63).filter(|bit| self.features & missing >> bit & 1 != 0) {
+            let leaf = std::arch::x86_64::__cpuid_count(13, component);
+            put(image, leaf.ebx as usize, &vec![0; leaf.eax as usize]);
+        }
+    }
+
+    fn components(&self, image: &[u8]) -> u64 {
+        image.get(HEADER..HEADER + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
+    }
+
+    /// Whether the processor takes it.
+    ///
+    /// # Errors
+    /// `EINVAL`: a wrong size, unknown components, reserved bits.
+    pub(crate) fn check(&self, image: &[u8]) -> Result<(), Errno> {
+        let word = |at: usize| {
+            image.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
+        };
+        let rest = image.get(HEADER + 8..LEGACY).unwrap_or(&[1]);
+        let valid = image.len() == self.size
+            && self.components(image) & !self.features == 0
+            && rest.iter().all(|byte| *byte == 0)
+            && word(MXCSR) & !0xffff == 0;
+        if valid { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+}
+
+/// # Safety
+/// Only where the host has enabled XSAVE.
+#[target_feature(enable = "xsave")]
+unsafe fn xgetbv() -> u64 {
+    // SAFETY: as the caller says.
+    unsafe { std::arch::x86_64::_xgetbv(0) }
+}
+
+fn put(image: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = image.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+/// Whether user code may read and write FS and GS base itself (CR4.FSGSBASE, told by AT_HWCAP2).
+pub(crate) fn has_fsgsbase() -> bool {
+    const HWCAP2_FSGSBASE: libc::c_ulong = 2;
+    // SAFETY: reads a word of the auxiliary vector.
+    let capabilities = unsafe { libc::getauxval(libc::AT_HWCAP2) };
+    capabilities & HWCAP2_FSGSBASE != 0
+}

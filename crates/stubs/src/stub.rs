@@ -1,0 +1,177 @@
+//! The stub: our code in every guest process, position-independent assembly in `stub/*.s`.
+//!
+//! It has no data but two words of its text, and no stack: what it works on lies in the thread's channel
+//! ([`crate::layout`]). `boot.s` is how the first process comes up, `enter.s` how a patched call site comes in,
+//! `signal.s` how everything else does, `hand_over.s` how the kernel is asked and answers, `calls.s` and
+//! `clone.s` what it orders, `resume.s` the ways back to the guest.
+//!
+//! # Safety
+//! The assembly is data here: it is never executed in this process.
+#![allow(unsafe_code, reason = "the stub's assembly and its labels")]
+
+use std::arch::global_asm;
+
+use crate::layout::*;
+
+/// The signal of kicks.
+pub(crate) const KICK: i32 = libc::SIGUSR1;
+
+global_asm!(
+    ".pushsection .rodata.umlaut_stubs, \"a\", @progbits",
+    ".balign 64",
+    ".globl umlaut_stub_start, umlaut_stub_end, umlaut_channels, umlaut_leaves, umlaut_leaf_table",
+    "umlaut_stub_start:",
+    include_str!("stub/boot.s"),
+    ".balign 8",
+    "umlaut_channels: .quad 0",
+    "umlaut_leaves: .quad 0",
+    include_str!("stub/hand_over.s"),
+    include_str!("stub/resume.s"),
+    include_str!("stub/enter.s"),
+    include_str!("stub/calls.s"),
+    include_str!("stub/clone.s"),
+    include_str!("stub/signal.s"),
+    "umlaut_stub_end:",
+    ".popsection",
+    SIZE = const SIZE,
+    CHANNELS_SIZE = const CHANNELS_SIZE,
+    TO_KERNEL = const TO_KERNEL,
+    TO_GUEST = const TO_GUEST,
+    REASON = const REASON,
+    ORDER = const ORDER,
+    ORDERS = const ORDERS,
+    PENDING = const PENDING,
+    ALIVE = const ALIVE,
+    CALLS = const CALLS,
+    FILES = const FILES,
+    FP = const FP,
+    RESULT = const RESULT,
+    FAILED = const FAILED,
+    SELF = const SELF,
+    GS = const GS,
+    FEATURES = const FEATURES,
+    ARGS = const ARGS,
+    SIGNAL = const SIGNAL,
+    REGS = const REGS,
+    IDENTITY = const IDENTITY,
+    DISPATCH = const DISPATCH,
+    DISPATCHED = const DISPATCHED,
+    MESSAGE = const MESSAGE,
+    MESSAGE_CONTROL = const MESSAGE_CONTROL,
+    PASSED = const PASSED,
+    RECORDS = const RECORDS,
+    XSTATE = const XSTATE,
+    FRAME = const FRAME,
+    KICK = const KICK,
+    CALLED = const reason::CALLED,
+    TRAPPED = const reason::TRAPPED,
+    KICKED = const reason::KICKED,
+    DONE = const reason::DONE,
+    BROKEN = const reason::BROKEN,
+);
+
+macro_rules! labels {
+    ($($name:ident),* $(,)?) => {
+        unsafe extern "C" { $(static $name: u8;)* }
+        /// A place in the stub.
+        #[allow(non_camel_case_types, reason = "named as in the assembly")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Label { $($name),* }
+        impl Label {
+            /// Its offset from the start of the text.
+            pub(crate) fn offset(self) -> u64 {
+                let address = match self { $(Label::$name => (&raw const $name).addr()),* };
+                address.wrapping_sub((&raw const umlaut_stub_start).addr()) as u64
+            }
+        }
+    };
+}
+
+labels!(
+    umlaut_stub_start,
+    umlaut_stub_end,
+    umlaut_channels,
+    umlaut_leaves,
+    umlaut_leaf_table,
+    umlaut_enter,
+    umlaut_signal,
+    umlaut_parked,
+    umlaut_sigreturn_call,
+    umlaut_wake_call,
+    umlaut_sleep_call,
+    umlaut_yield_call,
+    umlaut_receive_call,
+    umlaut_close_call,
+    umlaut_mmap_call,
+    umlaut_munmap_call,
+    umlaut_mprotect_call,
+    umlaut_mremap_call,
+    umlaut_madvise_call,
+    umlaut_futex_call,
+    umlaut_block_call,
+    umlaut_exit_call,
+    umlaut_fork_call,
+    umlaut_thread_call,
+    umlaut_remap_call,
+    umlaut_dup_call,
+    umlaut_close_range_call,
+    umlaut_pdeathsig_call,
+    umlaut_getppid_call,
+    umlaut_check_in_call,
+    umlaut_give_up_call,
+);
+
+/// The stub's text, as it is.
+fn text() -> &'static [u8] {
+    let start = &raw const umlaut_stub_start;
+    // SAFETY: the labels bound one read-only section of this program.
+    unsafe { std::slice::from_raw_parts(start, Label::umlaut_stub_end.offset() as usize) }
+}
+
+impl Layout {
+    /// Where a label is in guest processes.
+    pub(crate) fn at(self, label: Label) -> u64 {
+        self.text() + label.offset()
+    }
+
+    /// The stub as an executable.
+    pub(crate) fn image(self) -> Vec<u8> {
+        let mut text = text().to_vec();
+        for (place, word) in [
+            (Label::umlaut_channels, self.channels()),
+            (Label::umlaut_leaves, self.at(Label::umlaut_leaf_table)),
+        ] {
+            let at = place.offset() as usize;
+            if let Some(bytes) = text.get_mut(at..at + 8) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        guest_process::executable(self.text(), &text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_fits_its_pages_and_begins_with_the_boot() {
+        assert!(text().len() as u64 <= TEXT_SIZE, "{} bytes", text().len());
+        assert_eq!(Label::umlaut_stub_start.offset(), 0);
+    }
+
+    /// Each allowed instruction is a `syscall`.
+    #[test]
+    fn the_slots_are_system_calls() {
+        for slot in crate::filter::SLOTS_OF_CALLS {
+            let at = slot.label.offset() as usize;
+            assert_eq!(text()[at..at + 2], [0x0f, 0x05], "{:?}", slot.label);
+        }
+    }
+
+    /// Leaf entries are 32 bytes apart.
+    #[test]
+    fn the_leaf_table_is_aligned() {
+        assert_eq!(Label::umlaut_leaf_table.offset() % 32, 0);
+    }
+}

@@ -1,0 +1,93 @@
+    // From a patched site, by way of its trampoline. rax: the number; rcx: where to go on, behind the site's
+    // `syscall`. No stack of the guest's is touched (red zone). Arithmetic flags are lost, as compilers expect.
+    .globl umlaut_enter, umlaut_check_leaf, umlaut_check_leaf_end
+    .macro  umlaut_save
+    mov     [r15 + {REGS} + 8], r14
+    mov     [r15 + {REGS} + 16], r13
+    mov     [r15 + {REGS} + 24], r12
+    mov     [r15 + {REGS} + 32], rbp
+    mov     [r15 + {REGS} + 40], rbx
+    mov     qword ptr [r15 + {REGS} + 48], 0x202
+    mov     [r15 + {REGS} + 56], r10
+    mov     [r15 + {REGS} + 64], r9
+    mov     [r15 + {REGS} + 72], r8
+    mov     [r15 + {REGS} + 80], rax
+    mov     [r15 + {REGS} + 88], rcx
+    mov     [r15 + {REGS} + 96], rdx
+    mov     [r15 + {REGS} + 104], rsi
+    mov     [r15 + {REGS} + 112], rdi
+    mov     [r15 + {REGS} + 128], rcx
+    mov     qword ptr [r15 + {REGS} + 136], 0x33
+    mov     qword ptr [r15 + {REGS} + 144], 0x202
+    mov     [r15 + {REGS} + 152], rsp
+    mov     qword ptr [r15 + {REGS} + 160], 0x2b
+    rdfsbase r11
+    mov     [r15 + {REGS} + 168], r11
+    mov     [r15 + {REGS} + 176], r15
+    mov     qword ptr [r15 + {FP}], 0
+    .endm
+
+    .balign 64
+umlaut_enter:
+    rdgsbase r11
+    sub     r11, [rip + umlaut_channels]
+    cmp     r11, {CHANNELS_SIZE}
+    jae     1f
+    mov     r11d, eax
+    cmp     r11d, {DISPATCHED}
+    jae     umlaut_enter_full
+    movzx   r11d, byte ptr gs:[r11 + {DISPATCH}]
+    shl     r11d, 5
+    add     r11, [rip + umlaut_leaves]
+    jmp     r11
+    // GS is the guest's: the site's own `syscall` traps.
+1:  lea     r11, [rcx - 2]
+    jmp     r11
+
+    // 32 bytes each, by the number in the dispatch table.
+    .balign 32
+umlaut_leaf_table:
+    jmp     umlaut_enter_full
+    .balign 32
+    .macro  umlaut_identity index
+    mov     eax, gs:[{IDENTITY} + 4 * \index]
+    jmp     umlaut_check_leaf
+    .balign 32
+    .endm
+    umlaut_identity 0
+    umlaut_identity 1
+    umlaut_identity 2
+    umlaut_identity 3
+    umlaut_identity 4
+    umlaut_identity 5
+    umlaut_identity 6
+    jmp     umlaut_leaf_yield
+    .balign 32
+
+umlaut_check_leaf:
+    cmp     dword ptr gs:[{PENDING}], 0
+    jne     1f
+    jmp     rcx
+umlaut_check_leaf_end:
+    // A kick came meanwhile: the call is done, its result in rax.
+1:  mov     gs:[{REGS}], r15
+    mov     r15, gs:[{SELF}]
+    umlaut_save
+    jmp     umlaut_pending
+
+    // sched_yield keeps everything but rax, rcx and r11.
+    .globl umlaut_yield_call
+umlaut_leaf_yield:
+    mov     gs:[{REGS} + 128], rcx
+    mov     eax, 24
+umlaut_yield_call:
+    syscall
+    mov     rcx, gs:[{REGS} + 128]
+    jmp     umlaut_check_leaf
+
+umlaut_enter_full:
+    mov     gs:[{REGS}], r15
+    mov     r15, gs:[{SELF}]
+    umlaut_save
+    mov     eax, {CALLED}
+    jmp     umlaut_hand_over

@@ -1,0 +1,541 @@
+//! A guest thread as its kernel thread drives it.
+//!
+//! Between two runs it sleeps in the stub, its registers in its channel. A run orders it back to the guest and
+//! waits for its next post: a call by a patched site, a signal of the host's, a kick.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+use abi::{Errno, UserAddr};
+use guest_process::{Pin, Process, ThreadMeter};
+use parking_lot::Mutex;
+use platform::{
+    AddressSpace, Context, Exception, ExitStatus, HostCall, HostCallFailure, Interrupter, Meter, NewContext,
+    NewProcess, PlatformError, Registers, SyscallEntry, Trap,
+};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::channel::{self, Bell, Channel, Channels, Waited};
+use crate::layout::*;
+use crate::shared::Shared;
+use crate::stub::KICK;
+
+const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+/// `SI_KERNEL`.
+const SI_KERNEL: i32 = 0x80;
+/// A guest thread that does not do what it is ordered, or does not answer a kick, for so long is killed.
+const PATIENCE: i64 = 20;
+
+/// A guest process with its channels.
+#[derive(Clone)]
+pub(crate) struct Inside {
+    pub(crate) process: Arc<Process>,
+    pub(crate) channels: Arc<Channels>,
+    /// Its number at the reaper.
+    pub(crate) watch: u64,
+}
+
+/// A guest thread, asleep in the stub whenever none of its methods runs.
+pub(crate) struct Guest {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) inside: Inside,
+    space: Arc<dyn AddressSpace>,
+    pub(crate) tid: i32,
+    pub(crate) slot: u32,
+    pub(crate) channel: Arc<Channel>,
+    pub(crate) bell: Arc<Bell>,
+    /// As in the channel, if `known`.
+    regs: Registers,
+    known: bool,
+    changed: bool,
+    /// It came by a patched site, and may go back by the short way.
+    by_call: bool,
+    kick: Arc<Kick>,
+    dead: Option<ExitStatus>,
+    pin: Option<Arc<Pin>>,
+    /// What the kernel set as GS base; 0: the channel, unseen by the guest.
+    gs_base: u64,
+    not_send: PhantomData<*mut ()>,
+}
+
+/// Kicks a guest thread.
+pub(crate) struct Kick {
+    tgid: i32,
+    tid: i32,
+    /// Not reported yet.
+    pending: AtomicBool,
+    /// The guest runs, or blocks on the kernel's order: a signal is needed.
+    running: AtomicBool,
+    /// Whether `tid` is a thread of ours still. Held while the signal is sent.
+    bound: Mutex<bool>,
+    bell: Arc<Bell>,
+}
+
+impl Interrupter for Kick {
+    fn interrupt(&self) {
+        if self.pending.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // Pairs with the fence in `begin`: either it sees the kick, or we see it running.
+        fence(Ordering::SeqCst);
+        if self.running.load(Ordering::SeqCst) {
+            self.signal();
+        }
+    }
+}
+
+impl Kick {
+    fn signal(&self) {
+        let bound = self.bound.lock();
+        if *bound {
+            // An error means that it has died.
+            let _ = host::signal::send_to_thread(self.tgid, self.tid, KICK);
+        }
+        drop(bound);
+        // The kernel thread waits with a limit from now on.
+        self.bell.ring_kick();
+    }
+
+    /// The guest is about to run. `false`: a kick has come, and is reported by this.
+    fn begin(&self) -> bool {
+        self.running.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if self.pending.load(Ordering::SeqCst) {
+            self.running.store(false, Ordering::SeqCst);
+            self.pending.swap(false, Ordering::AcqRel);
+            return false;
+        }
+        true
+    }
+
+    fn end(&self) {
+        self.running.store(false, Ordering::SeqCst);
+    }
+
+    /// A kick is being reported. What was done before it happened-before this.
+    fn reported(&self) {
+        self.pending.swap(false, Ordering::AcqRel);
+    }
+}
+
+/// The guest did not come back as ordered.
+pub(crate) enum Gone {
+    Died(ExitStatus),
+    Kicked,
+}
+
+impl Guest {
+    /// Takes over a thread that waits for its first order.
+    pub(crate) fn bind(
+        shared: Arc<Shared>,
+        inside: Inside,
+        tid: i32,
+        slot: u32,
+        channel: Arc<Channel>,
+        regs: Registers,
+    ) -> Guest {
+        let bell = Arc::new(Bell::default());
+        shared.reaper.add(inside.watch, &bell);
+        let kick = Kick {
+            tgid: inside.process.tgid,
+            tid,
+            pending: AtomicBool::new(false),
+            running: AtomicBool::new(false),
+            bound: Mutex::new(true),
+            bell: Arc::clone(&bell),
+        };
+        Guest {
+            space: Arc::clone(&inside.process) as Arc<dyn AddressSpace>,
+            pin: shared.guests.placement.add(tid),
+            shared,
+            inside,
+            tid,
+            slot,
+            channel,
+            bell,
+            gs_base: regs.gs_base,
+            regs,
+            known: true,
+            changed: true,
+            by_call: false,
+            kick: Arc::new(kick),
+            dead: None,
+            not_send: PhantomData,
+        }
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.is_some()
+    }
+
+    /// Its channel's address in the guest.
+    pub(crate) fn channel_address(&self) -> u64 {
+        self.shared.layout.channel(self.slot)
+    }
+
+    /// The guest's registers.
+    pub(crate) fn fetch(&mut self) -> &mut Registers {
+        if !self.known {
+            let word = |index: u64| self.channel.get(REGS + index * 8);
+            self.regs = Registers {
+                r15: word(0),
+                r14: word(1),
+                r13: word(2),
+                r12: word(3),
+                rbp: word(4),
+                rbx: word(5),
+                r11: word(6),
+                r10: word(7),
+                r9: word(8),
+                r8: word(9),
+                rax: word(10),
+                rcx: word(11),
+                rdx: word(12),
+                rsi: word(13),
+                rdi: word(14),
+                orig_rax: u64::MAX,
+                rip: word(16),
+                cs: word(17),
+                rflags: word(18),
+                rsp: word(19),
+                ss: word(20),
+                fs_base: word(21),
+                gs_base: if word(22) == self.channel_address() { 0 } else { word(22) },
+                ..Registers::default()
+            };
+            self.gs_base = self.regs.gs_base;
+            self.known = true;
+        }
+        &mut self.regs
+    }
+
+    /// Puts changed registers into the channel. `false`: user code cannot have them.
+    fn write_back(&mut self) -> bool {
+        const LIMIT: u64 = 1 << 47;
+        if !self.changed {
+            return true;
+        }
+        let r = &self.regs;
+        let possible = r.cs == Registers::USER_CS
+            && r.ss == Registers::USER_SS
+            && [r.rip, r.fs_base, r.gs_base].iter().all(|address| *address < LIMIT);
+        if !possible {
+            return false;
+        }
+        let flags = r.rflags & (Registers::USER_FLAGS | 1 << 21) | 0x202;
+        let words = [
+            r.r15,
+            r.r14,
+            r.r13,
+            r.r12,
+            r.rbp,
+            r.rbx,
+            r.r11,
+            r.r10,
+            r.r9,
+            r.r8,
+            r.rax,
+            r.rcx,
+            r.rdx,
+            r.rsi,
+            r.rdi,
+            u64::MAX,
+            r.rip,
+            r.cs,
+            flags,
+            r.rsp,
+            r.ss,
+            r.fs_base,
+            r.gs_base,
+        ];
+        for (index, word) in (0u64..).zip(words) {
+            self.channel.set(REGS + index * 8, word);
+        }
+        self.gs_base = r.gs_base;
+        self.changed = false;
+        self.by_call = false;
+        true
+    }
+
+    /// Gives an order and waits until the guest posts; returns why it did. `kicks`: a kick may come meanwhile.
+    pub(crate) fn order(&mut self, order: Order, kicks: bool) -> Result<u32, Gone> {
+        if let Some(status) = self.dead {
+            return Err(Gone::Died(status));
+        }
+        self.channel.set32(ORDER, order as u32);
+        if let Some(pin) = &self.pin {
+            self.shared.guests.placement.before_run(pin);
+        }
+        channel::post(&self.channel);
+        let reason = self.wait(kicks);
+        if let Some(pin) = &self.pin {
+            self.shared.guests.placement.after_run(pin);
+        }
+        reason
+    }
+
+    fn wait(&mut self, kicks: bool) -> Result<u32, Gone> {
+        // What the kernel orders ends soon; the guest's own code need not, until it is kicked.
+        let mut limit = (!kicks).then(|| in_seconds(PATIENCE));
+        loop {
+            let seen = self.bell.value();
+            if seen & Bell::DEAD != 0 {
+                return Err(Gone::Died(self.died()));
+            }
+            match channel::wait(&self.channel, &self.bell, seen, limit) {
+                Waited::Posted => return Ok(self.channel.get32(REASON)),
+                Waited::Bell => limit = limit.or_else(|| Some(in_seconds(PATIENCE))),
+                Waited::TimedOut if kicks && !self.kick.pending.load(Ordering::SeqCst) => limit = None,
+                Waited::TimedOut => {
+                    tracing::warn!(tid = self.tid, "guest thread does not answer; killed its process");
+                    self.inside.process.kill();
+                    limit = None;
+                }
+            }
+        }
+    }
+
+    /// It is gone.
+    pub(crate) fn died(&mut self) -> ExitStatus {
+        if let Some(status) = self.dead {
+            return status;
+        }
+        self.forget();
+        let status = self.inside.process.exit_status();
+        self.dead = Some(status);
+        status
+    }
+
+    /// It did what no guest thread does. Its process ends.
+    pub(crate) fn escaped(&mut self) -> ExitStatus {
+        tracing::warn!(tid = self.tid, "guest thread left the platform's hands; killed its process");
+        self.inside.process.kill();
+        while !self.bell.is_dead() {
+            let seen = self.bell.value();
+            if seen & Bell::DEAD == 0 {
+                channel::wait(&self.channel, &self.bell, seen, None);
+            }
+        }
+        self.died()
+    }
+
+    /// From now on nobody signals or moves the tid.
+    fn forget(&mut self) {
+        *self.kick.bound.lock() = false;
+        if let Some(pin) = self.pin.take() {
+            self.shared.guests.placement.remove(&pin);
+        }
+    }
+
+    /// A signal of the host's, in guest code.
+    fn trapped(&mut self) -> Trap {
+        let signal = self.channel.get32(SIGNAL).cast_signed();
+        let code = self.channel.get32(SIGNAL + 4).cast_signed();
+        match signal {
+            libc::SIGSYS => {
+                let arch = self.channel.get32(SIGNAL + 16);
+                self.call(arch == AUDIT_ARCH_X86_64)
+            }
+            libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP if code > 0 => {
+                let addr = UserAddr(self.channel.get(SIGNAL + 8));
+                Trap::Exception(Exception { signal, code, addr })
+            }
+            // Sent by somebody, not raised by the guest's code.
+            _ => Trap::Interrupted,
+        }
+    }
+
+    /// A system call, its registers in the channel.
+    fn call(&mut self, native: bool) -> Trap {
+        let word = |index: u64| self.channel.get(REGS + index * 8);
+        let entry = SyscallEntry {
+            number: word(10),
+            args: [word(14), word(13), word(12), word(7), word(9), word(8)],
+            native,
+        };
+        self.channel.set(REGS + 10 * 8, Errno::ENOSYS.as_result());
+        Trap::Syscall(entry)
+    }
+
+    /// Runs what the kernel ordered, which does not end by a kick.
+    pub(crate) fn done(&mut self, order: Order) -> Result<(), ExitStatus> {
+        match self.order(order, false) {
+            Ok(reason::DONE) => Ok(()),
+            Ok(_) => Err(self.escaped()),
+            Err(Gone::Died(status)) => Err(status),
+            Err(Gone::Kicked) => Err(self.escaped()),
+        }
+    }
+
+    /// Runs a host call that may block: a kick ends it.
+    pub(crate) fn block(&mut self) -> Result<(), Gone> {
+        if !self.kick.begin() {
+            return Err(Gone::Kicked);
+        }
+        let reason = self.order(Order::Block, true);
+        self.kick.end();
+        match reason? {
+            reason::DONE => Ok(()),
+            reason::KICKED => {
+                self.kick.reported();
+                Err(Gone::Kicked)
+            }
+            _ => Err(Gone::Died(self.escaped())),
+        }
+    }
+
+    /// Where the extended state lies, after it has been saved: an offset in the channel with room for it.
+    fn saved_state(&mut self) -> Result<u64, Errno> {
+        if self.channel.get(FP) == 0 {
+            self.done(Order::SaveState).map_err(|_| Errno::ESRCH)?;
+        }
+        let offset = self.channel.get(FP).wrapping_sub(self.channel_address());
+        // The guest's word: within its own channel, or it has broken its stub.
+        let last = SIZE - self.shared.state.size as u64;
+        if offset > last || !offset.is_multiple_of(8) {
+            self.escaped();
+            return Err(Errno::ESRCH);
+        }
+        Ok(offset)
+    }
+}
+
+/// A time of CLOCK_MONOTONIC.
+pub(crate) fn in_seconds(seconds: i64) -> libc::timespec {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    libc::timespec { tv_sec: now.tv_sec + seconds, tv_nsec: now.tv_nsec }
+}
+
+impl Context for Guest {
+    fn run(&mut self) -> Trap {
+        if let Some(status) = self.dead {
+            return Trap::Died(status);
+        }
+        if !self.kick.begin() {
+            return Trap::Interrupted;
+        }
+        if !self.write_back() {
+            // Linux faults on the way out to user code.
+            self.kick.end();
+            return Trap::Exception(Exception {
+                signal: libc::SIGSEGV,
+                code: SI_KERNEL,
+                addr: UserAddr::NULL,
+            });
+        }
+        let order =
+            if self.by_call && self.channel.get(FP) == 0 { Order::ResumeCall } else { Order::ResumeFull };
+        if order == Order::ResumeFull {
+            let gs = if self.gs_base == 0 { self.channel_address() } else { self.gs_base };
+            self.channel.set(GS, gs);
+        }
+        self.known = false;
+        let reason = self.order(order, true);
+        self.kick.end();
+        self.by_call = false;
+        match reason {
+            Ok(reason::CALLED) => {
+                self.by_call = true;
+                self.call(true)
+            }
+            Ok(reason::TRAPPED) => self.trapped(),
+            Ok(reason::KICKED) => {
+                self.kick.reported();
+                Trap::Interrupted
+            }
+            Ok(_) => Trap::Died(self.escaped()),
+            Err(Gone::Died(status)) => Trap::Died(status),
+            Err(Gone::Kicked) => Trap::Interrupted,
+        }
+    }
+
+    fn set_result(&mut self, value: u64) {
+        self.regs.rax = value;
+        self.channel.set(REGS + 10 * 8, value);
+    }
+
+    fn registers(&mut self) -> &Registers {
+        self.fetch()
+    }
+
+    fn registers_mut(&mut self) -> &mut Registers {
+        self.fetch();
+        self.changed = true;
+        &mut self.regs
+    }
+
+    fn fp_state(&mut self) -> Result<Vec<u8>, Errno> {
+        let offset = self.saved_state()?;
+        let mut image = vec![0; self.shared.state.size];
+        self.channel.read(offset, &mut image);
+        self.shared.state.complete(&mut image);
+        Ok(image)
+    }
+
+    fn set_fp_state(&mut self, xsave: &[u8]) -> Result<(), Errno> {
+        self.shared.state.check(xsave)?;
+        self.channel.write(XSTATE, xsave);
+        self.channel.set(FP, self.channel_address() + XSTATE);
+        Ok(())
+    }
+
+    fn reset_fp_state(&mut self) -> Result<(), Errno> {
+        let fresh = self.shared.state.fresh();
+        self.set_fp_state(&fresh)
+    }
+
+    fn host_calls(&mut self, calls: &[HostCall<'_>]) -> Result<u64, HostCallFailure> {
+        self.make_host_calls(calls)
+    }
+
+    fn compare_exchange(&mut self, at: UserAddr, old: u32, new: u32) -> Result<u32, Errno> {
+        self.exchange(at, old, new)
+    }
+
+    fn space(&self) -> &Arc<dyn AddressSpace> {
+        &self.space
+    }
+
+    fn fork(&mut self) -> Result<NewProcess, PlatformError> {
+        self.clone_process(false)
+    }
+
+    fn fork_sharing_memory(&mut self) -> Result<NewProcess, PlatformError> {
+        self.clone_process(true)
+    }
+
+    fn new_thread(&mut self) -> Result<Box<dyn NewContext>, PlatformError> {
+        self.clone_thread()
+    }
+
+    fn interrupter(&self) -> Arc<dyn Interrupter> {
+        Arc::clone(&self.kick) as Arc<dyn Interrupter>
+    }
+
+    fn meter(&self) -> Arc<dyn Meter> {
+        Arc::new(ThreadMeter::new(self.inside.process.tgid, self.tid))
+    }
+
+    fn set_cpus(&mut self, cpus: &[u64]) {
+        let mut set = CpuSet::new();
+        for (index, word) in cpus.iter().enumerate().take(CpuSet::MAX_CPU / 64) {
+            for bit in (0..64).filter(|bit| word >> bit & 1 != 0) {
+                set.set(index * 64 + bit);
+            }
+        }
+        match &self.pin {
+            Some(pin) => pin.confine(set),
+            // An error means that it has died, or that the host has taken those CPUs away.
+            None => drop(Pid::from_raw(self.tid).map(|tid| sched_setaffinity(Some(tid), &set))),
+        }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.end();
+        self.forget();
+    }
+}
