@@ -66,6 +66,8 @@ pub(crate) enum PlatformName {
     Ptrace,
     /// PTRACE_SYSEMU: one stop a system call
     Sysemu,
+    /// Code of ours in the guest's process, entered by seccomp: no ptrace, fewest host context switches
+    Stub,
 }
 
 #[derive(Debug, Args)]

@@ -170,18 +170,26 @@ fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<
         wanted.placement = !options.no_placement;
         // Touched memory is what counts, and programs reserve more than they touch.
         wanted.data_limit = memory.map(|limit| limit.saturating_mul(4));
-        ptrace::Ptrace::new(wanted)
+        ptrace::Ptrace::new(wanted).map(|platform| Box::new(platform) as Box<dyn Platform>)
+    };
+    let stub = || {
+        let wanted = stubs::Options {
+            batch: !options.no_batch,
+            placement: !options.no_placement,
+            data_limit: memory.map(|limit| limit.saturating_mul(4)),
+        };
+        stubs::Stubs::new(wanted).map(|platform| Box::new(platform) as Box<dyn Platform>)
     };
     let platform = match options.platform {
         PlatformName::Ptrace => open(ptrace::Mode::Syscall),
         PlatformName::Sysemu => open(ptrace::Mode::Sysemu),
+        PlatformName::Stub => stub(),
         PlatformName::Auto => open(ptrace::Mode::Sysemu).or_else(|error| {
             eprintln!("umlaut: sysemu does not work here ({error}); using ptrace");
             open(ptrace::Mode::Syscall)
         }),
     };
-    let platform = platform.context("this host does not let guests run (see `umlaut check`)")?;
-    Ok(Box::new(platform))
+    platform.context("this host does not let guests run (see `umlaut check`)")
 }
 
 /// Passes signals from outside on to the main program, and lets those look at the kernel who want to; a second SIGTERM or SIGHUP ends everything, and so does the

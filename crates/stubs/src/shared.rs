@@ -10,19 +10,21 @@ use crate::layout::Layout;
 use crate::reaper::Reaper;
 use crate::state::{State, has_fsgsbase};
 
-/// The switches of the platform. They change speed only, and exist to be measured.
+/// The switches of the platform. All but `data_limit` change speed only, and exist to be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Copy guest memory vectored, not word by word.
     pub batch: bool,
     /// Keep a guest thread on the CPU of the kernel thread that serves it.
     pub placement: bool,
+    /// Bytes of data (`RLIMIT_DATA`) that each guest process may have at most.
+    pub data_limit: Option<u64>,
 }
 
 impl Default for Options {
     /// Everything on that makes it fast.
     fn default() -> Options {
-        Options { batch: true, placement: true }
+        Options { batch: true, placement: true, data_limit: None }
     }
 }
 
@@ -32,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) layout: Layout,
     pub(crate) state: State,
     pub(crate) reaper: Reaper,
+    pub(crate) data_limit: Option<u64>,
 }
 
 impl Shared {
@@ -54,6 +57,7 @@ impl Shared {
             state: State::of_host()
                 .ok_or_else(|| lacks("saving the extended state", "more of it than there is room for"))?,
             reaper: Reaper::new().map_err(failed("watching guest processes"))?,
+            data_limit: options.data_limit,
         })
     }
 }

@@ -105,7 +105,7 @@ impl Boot<'_> {
     fn set_up(&self, pid: i32) -> io::Result<Option<platform::Vdso>> {
         let layout = self.shared.layout;
         let window = layout.channel(0) + WINDOW;
-        set_limits(pid)?;
+        set_limits(pid, self.shared.data_limit)?;
         self.call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as u64, libc::SIGKILL as u64, 0, 0, 0, 0])?;
         if self.call(libc::SYS_getppid, [0; 6])? != u64::from(self.shared.guests.kernel) {
             return Err(io::Error::other("its parent is not the kernel"));

@@ -43,13 +43,14 @@ impl State {
     /// What a fresh process has.
     pub(crate) fn fresh(&self) -> Vec<u8> {
         let mut image = vec![0; self.size];
-        self.put_defaults(&mut image, 3);
+        self.put_defaults(&mut image, u64::MAX);
+        put(&mut image, MXCSR, &0x1f80u32.to_le_bytes());
         put(&mut image, MXCSR_MASK, &0xffffu32.to_le_bytes());
         image
     }
 
     /// Gives components that an image does not hold (`XSAVE` leaves them out when they are as after a reset)
-    /// their values.
+    /// their values. MXCSR is always there.
     pub(crate) fn complete(&self, image: &mut [u8]) {
         let present = self.components(image);
         self.put_defaults(image, !present);
@@ -63,9 +64,6 @@ impl State {
         }
         if missing & 2 != 0 {
             put(image, 160, &[0; 256]);
-        }
-        if missing & 6 == 6 {
-            put(image, MXCSR, &0x1f80u32.to_le_bytes());
         }
         for component in (2..63).filter(|bit| self.features & missing >> bit & 1 != 0) {
             let leaf = std::arch::x86_64::__cpuid_count(13, component);

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tty", &["abi", "sync"]),
     ("guest-process", &["abi", "host", "platform"]),
     ("ptrace", &["guest-process", "abi", "sync", "host", "platform"]),
-    ("stubs", &["abi", "sync", "host", "platform"]),
+    ("stubs", &["guest-process", "abi", "sync", "host", "platform"]),
     ("kernel", &["abi", "sync", "host", "platform", "vfs", "tty"]),
     ("fs-*", &["abi", "sync", "host", "vfs", "tty", "kernel"]),
     ("bench-guest", &[]),

@@ -73,7 +73,7 @@ umlaut_getppid_call:
     cmp     rax, rbp
     jne     8f
     xor     edi, edi
-    lea     rsi, [rip + umlaut_stub_start]
+    lea     rsi, [rip + umlaut_text]
     mov     edx, 1
     mov     eax, 1                          // write: the host stamps our credentials on it
 umlaut_check_in_call:

@@ -5,10 +5,10 @@ umlaut_signal:
     mov     r15, rsp
     and     r15, -{SIZE}
     mov     rax, [rdx + 40 + 128]           // where it was
-    lea     rcx, [rip + umlaut_stub_start]
+    lea     rcx, [rip + umlaut_text]
     cmp     rax, rcx
     jb      1f
-    lea     rcx, [rip + umlaut_stub_end]
+    lea     rcx, [rip + umlaut_text_end]
     cmp     rax, rcx
     jb      umlaut_in_stub
 1:
