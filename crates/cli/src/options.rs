@@ -160,6 +160,9 @@ pub(crate) struct RunOptions {
     /// Where the trace goes, in place of stderr
     #[arg(long, value_name = "FILE", requires = "trace", help_heading = "Watching")]
     pub trace_file: Option<PathBuf>,
+    /// Write what each task does, and for how long, to a file that ui.perfetto.dev opens
+    #[arg(long, value_name = "FILE", help_heading = "Watching")]
+    pub profile: Option<PathBuf>,
     /// Print the kernel's counters at the end
     #[arg(long, help_heading = "Watching")]
     pub stats: bool,

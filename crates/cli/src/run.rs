@@ -4,6 +4,7 @@
 //! thread; then the supervisor is split off; then come platform, threads and guest code.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use abi::Errno;
@@ -11,6 +12,7 @@ use anyhow::{Context, anyhow};
 use kernel::fs::devices::Devices;
 use kernel::fs::special::KernelFiles;
 use kernel::kernel::{Kernel, KernelOptions, MainEvent};
+use kernel::profile::Profile;
 use kernel::syscall::trace::Trace;
 use kernel::task::GroupExit;
 use kernel::tty::{PTS_MAJOR, TerminalDevices};
@@ -66,6 +68,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     // Behind the fork: hostfs keeps /proc/self/fd open, which is the supervisor's before it.
     let name_space = root::compose(options)?;
     let trace = open_trace(options)?;
+    let profile_file = open_profile(options)?;
     rustix::thread::set_no_new_privs(true).context("giving up privileges")?;
     let platform = choose_platform(options, options.memory.filter(|_| cgroup.is_none()))?;
     // Guests share our user: they must not read our memory.
@@ -76,6 +79,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
         max_tasks: max_tasks(),
         file_memory: Some(Box::new(name_space.file_memory())),
         counters: options.counters.mode(),
+        profile: start_profile(profile_file)?,
     };
     let kernel = Kernel::new(platform, kernel_options, name_space.mounts.clone(), special_files(), trace);
     name_space.proc.attach(&kernel);
@@ -91,6 +95,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     let result = kernel.start(spec).map_err(|error| start_failure(options, error));
     let status = result.map(|()| wait(&kernel, console.as_ref()));
     kernel.shut_down();
+    finish_profile(&kernel);
     if let Some(console) = console {
         console.close();
     }
@@ -162,6 +167,30 @@ fn open_trace(options: &RunOptions) -> anyhow::Result<Option<Trace>> {
 }
 
 /// `memory`: the limit that each guest process's data is bounded after.
+/// Opened with the rest; its thread begins when threads may.
+fn open_profile(options: &RunOptions) -> anyhow::Result<Option<std::fs::File>> {
+    let create = |path: &PathBuf| {
+        let file = std::fs::File::create(path);
+        file.with_context(|| format!("cannot write the profile to {}", path.display()))
+    };
+    options.profile.as_ref().map(create).transpose()
+}
+
+fn start_profile(file: Option<std::fs::File>) -> anyhow::Result<Option<Arc<Profile>>> {
+    let start = |file| Profile::new(Box::new(file)).map(Arc::new);
+    file.map(start).transpose().context("starting the profile's thread")
+}
+
+fn finish_profile(kernel: &Kernel) {
+    match kernel.options.profile.as_ref().map(|profile| profile.finish()) {
+        None | Some(Ok(0)) => {}
+        Some(Ok(lost)) => {
+            eprintln!("umlaut: the profile lacks {lost} events: its file could not be written fast enough");
+        }
+        Some(Err(error)) => eprintln!("umlaut: writing the profile: {error}"),
+    }
+}
+
 fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<Box<dyn Platform>> {
     let open = |mode: ptrace::Mode| {
         let mut wanted = ptrace::Options::new(mode);

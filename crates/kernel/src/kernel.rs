@@ -14,6 +14,7 @@ use crate::fs::anon::AnonFiles;
 use crate::fs::{Files, Fs};
 use crate::host_events::HostEvents;
 use crate::mm::{Mm, MmRecord};
+use crate::profile::Profile;
 use crate::resource::{Limits, Usage};
 use crate::sched::CpuMask;
 use crate::signal::Handlers;
@@ -55,6 +56,8 @@ pub struct KernelOptions {
     /// Tells the bytes that files in memory hold outside of any process.
     pub file_memory: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
     pub counters: CountersMode,
+    /// Where a profile of all tasks is kept, if one is.
+    pub profile: Option<Arc<Profile>>,
 }
 
 impl Default for KernelOptions {
@@ -65,6 +68,7 @@ impl Default for KernelOptions {
             memory: None,
             file_memory: None,
             counters: CountersMode::default(),
+            profile: None,
         }
     }
 }

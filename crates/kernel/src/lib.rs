@@ -16,6 +16,7 @@ pub mod host_events;
 pub mod kernel;
 pub mod mm;
 pub mod prctl;
+pub mod profile;
 mod random;
 pub mod resource;
 pub mod sched;

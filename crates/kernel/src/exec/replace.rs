@@ -184,6 +184,7 @@ impl CurrentTask {
         self.set_dumpable_for(&program, &old_cred);
         self.set_cred(program.cred);
         self.task.shared.lock().name = program.name;
+        self.profile_name();
         let handlers = self.handlers.copy();
         handlers.reset_handlers();
         self.set_handlers(handlers);

@@ -30,6 +30,7 @@ pub(super) fn set_name(task: &mut CurrentTask, [at, ..]: [u64; 4]) -> SysResult<
         other => other?,
     };
     task.task.shared.lock().name = name;
+    task.profile_name();
     Ok(0)
 }
 

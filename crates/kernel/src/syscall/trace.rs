@@ -11,6 +11,7 @@ use platform::{Event, SyscallEntry};
 use sync::{Mutex, SysResult, order};
 
 use crate::mm::Mm;
+use crate::profile::What;
 use crate::signal::StopState;
 use crate::syscall::filter::{Filter, UnknownName};
 use crate::syscall::show::{self, Phase, Printer, TraceMemory};
@@ -246,6 +247,7 @@ impl CurrentTask {
     /// A line for a signal that is taken.
     pub(crate) fn trace_signal(&self, info: &Siginfo) {
         self.counters.add(Event::Signal, 1);
+        self.profile_moment(What::Signal(info.signo));
         let Some(trace) = &self.kernel().trace else { return };
         // strace sees no SIGKILL either.
         if info.signo != Signal::KILL {

@@ -14,6 +14,7 @@ use vfs::{Caller, Cred};
 use crate::fs::{Files, Fs};
 use crate::kernel::Kernel;
 use crate::mm::Mm;
+use crate::profile::{TaskProfile, What};
 use crate::resource;
 use crate::signal::Handlers;
 use crate::task::run::{InterruptedCall, LastFault, RestartBlock};
@@ -43,6 +44,9 @@ pub struct CurrentTask {
     /// It has called `exit`, with this code.
     pub(super) exit_code: Option<i32>,
     pub counters: Counters,
+    pub(crate) profile: Option<Box<TaskProfile>>,
+    /// Somebody observes its calls: a trace or a profile.
+    pub(super) is_observed: bool,
     /// What its counters are known by.
     pub(super) counters_id: u64,
 }
@@ -52,6 +56,7 @@ impl CurrentTask {
     pub(crate) fn begin(task: Arc<Task>, mut context: Box<dyn Context>) -> CurrentTask {
         let own = task.kernel.stats.task_begins();
         context.set_counters(own.counters.clone());
+        let profile = TaskProfile::begin(&task);
         let waiter = Waiter::new();
         // The first and only time: each task has one kernel thread.
         let _ = task.parker.set(waiter.parker().clone());
@@ -81,6 +86,8 @@ impl CurrentTask {
             last_fault: LastFault::default(),
             clear_child_tid: UserAddr::NULL,
             exit_code: None,
+            is_observed: profile.is_some() || task.kernel.trace.is_some(),
+            profile,
             counters_id: own.id(),
             counters: own.counters,
             task,
@@ -160,6 +167,7 @@ impl CurrentTask {
             return Ok(value);
         }
         self.counters.add(Event::Wait, 1);
+        let began = self.profile_begin();
         self.task.sleeping.store(true, Ordering::Relaxed);
         let end = loop {
             let end = self.waiter.wait(queues, deadline, || check(self));
@@ -174,6 +182,7 @@ impl CurrentTask {
             break end;
         };
         self.task.sleeping.store(false, Ordering::Relaxed);
+        self.profile_end(began, || What::Wait);
         end
     }
 
@@ -182,7 +191,9 @@ impl CurrentTask {
         sync::assert_no_lock_held();
         self.task.in_guest.store(true, Ordering::SeqCst);
         let kicked = self.waiter.parker().is_interrupted(Interrupts::ANY);
+        let began = self.profile_begin();
         let trap = if kicked { Trap::Interrupted } else { self.context.run() };
+        self.profile_end(began, || What::Guest);
         // A kick that still sees it set is one too many, no more.
         self.task.in_guest.store(false, Ordering::Release);
         if !kicked && matches!(trap, Trap::Interrupted) {
@@ -194,6 +205,7 @@ impl CurrentTask {
     /// One host call in the guest's thread that may block: a kick interrupts it.
     pub fn blocking_host_call(&mut self, call: HostCall<'_>) -> Result<u64, HostCallError> {
         sync::assert_no_lock_held();
+        let began = self.profile_begin();
         self.task.sleeping.store(true, Ordering::Relaxed);
         self.task.in_guest.store(true, Ordering::SeqCst);
         let result = match self.task.parker.get() {
@@ -202,6 +214,7 @@ impl CurrentTask {
         };
         self.task.in_guest.store(false, Ordering::SeqCst);
         self.task.sleeping.store(false, Ordering::Relaxed);
+        self.profile_end(began, || What::HostCalls { count: 1 });
         if result == Err(HostCallError::Interrupted) {
             self.counters.add(Event::Kick, 1);
         }
@@ -212,7 +225,11 @@ impl CurrentTask {
     pub fn host_calls(&mut self, calls: &[HostCall<'_>]) -> SysResult<u64> {
         sync::assert_no_lock_held();
         loop {
-            match self.context.host_calls(calls).map_err(|failure| failure.error) {
+            let began = self.profile_begin();
+            let result = self.context.host_calls(calls).map_err(|failure| failure.error);
+            let count = u32::try_from(calls.len()).unwrap_or(u32::MAX);
+            self.profile_end(began, || What::HostCalls { count });
+            match result {
                 Ok(value) => return Ok(value),
                 Err(HostCallError::Failed(errno)) => return Err(errno.into()),
                 // The process is gone; the run loop will find out.

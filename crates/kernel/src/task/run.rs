@@ -7,8 +7,9 @@ use abi::{Errno, Signal};
 use platform::{Event, Place, SyscallEntry, Trap};
 use sync::{Interrupts, Restart, SysError, SysResult};
 
+use crate::profile::What;
 use crate::signal::Delivery;
-use crate::syscall::{Outcome, table};
+use crate::syscall::{Outcome, Row, table};
 use crate::task::{CurrentTask, GroupExit, exit};
 
 /// A system call that a signal interrupted: it starts again unless a handler runs that says otherwise.
@@ -141,14 +142,32 @@ impl CurrentTask {
             return Err(Errno::ENOSYS.into());
         };
         self.counters.add_calls(Place::Kernel, row.number, 1);
-        let Some(call) = row.call else {
-            let errno = match row.needs {
-                Some(capability) if !self.cred.capable(capability) => Errno::EPERM,
-                _ => Errno::ENOSYS,
-            };
-            return self.trace_call(row, &entry.args, |_| Err(errno.into()));
-        };
-        self.trace_call(row, &entry.args, |task| call(task, &entry.args))
+        // One branch for all observers: without any there is nothing between the row and its handler.
+        match row.call {
+            Some(call) if !self.is_observed => call(self, &entry.args),
+            _ => self.observed_call(row, entry),
+        }
+    }
+
+    /// Calls the handler, for those who observe calls (the profile, the trace), or says that there is none.
+    #[cold]
+    fn observed_call(&mut self, row: &'static Row, entry: &SyscallEntry) -> SysResult<Outcome> {
+        let began = self.profile_begin();
+        let result = self.trace_call(row, &entry.args, |task| match (row.call, row.needs) {
+            (Some(call), _) => call(task, &entry.args),
+            (None, Some(capability)) if !task.cred.capable(capability) => Err(Errno::EPERM.into()),
+            (None, _) => Err(Errno::ENOSYS.into()),
+        });
+        self.profile_end(began, || What::Call {
+            number: row.number,
+            place: Place::Kernel,
+            result: match &result {
+                Ok(Outcome::Value(value) | Outcome::Address(value)) => Some(*value),
+                Err(SysError::Errno(errno)) => Some(errno.as_result()),
+                Ok(Outcome::Resumed | Outcome::Exited) | Err(SysError::Restart(_)) => None,
+            },
+        });
+        result
     }
 
     fn finish_call(&mut self, entry: SyscallEntry, result: SysResult<Outcome>) {

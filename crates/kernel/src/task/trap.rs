@@ -3,6 +3,7 @@
 use abi::{SegvCode, SiCode, Siginfo, Signal};
 use platform::{Event, Exception, ExitStatus};
 
+use crate::profile::What;
 use crate::task::run::LastFault;
 use crate::task::{CurrentTask, GroupExit};
 
@@ -21,6 +22,7 @@ impl CurrentTask {
     pub(super) fn exception(&mut self, exception: &Exception) {
         self.counters.add(Event::Fault, 1);
         let signal = Signal(exception.signal);
+        self.profile_moment(What::Fault(signal));
         self.last_fault = describe(signal, exception);
         self.force_signal(Siginfo::fault(signal, exception.code, exception.addr.0));
     }
