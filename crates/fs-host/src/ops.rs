@@ -1,6 +1,7 @@
 //! The inode operations of host files.
 
 use std::any::Any;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use abi::{Errno, FileMode, FileType, OpenFlags};
@@ -91,6 +92,16 @@ impl HostNode {
         Ok(stat.mount == dir.mount || Arc::ptr_eq(&self.child(this, &dir, name, &stat)?, child))
     }
 
+    /// Opens this file again for a guest to keep. `ENFILE`: there are no more descriptors for guests.
+    fn open_for_guest(&self, this: &Arc<Inode>, handle: &Handle, flags: OFlags) -> SysResult<OwnedFd> {
+        if let Ok(file) = host::descriptors::for_guest(self.reopen(this, handle, flags)?) {
+            return Ok(file);
+        }
+        self.fs.descriptors.shrink();
+        let file = self.reopen(this, handle, flags)?;
+        host::descriptors::for_guest(file).map_err(|_| Errno::ENFILE.into())
+    }
+
     fn open_regular(&self, this: &Arc<Inode>, flags: OpenFlags) -> SysResult<Box<dyn FileOps>> {
         if flags.is_writable() && !self.fs.options.writable {
             return Err(Errno::EROFS.into());
@@ -101,10 +112,10 @@ impl HostNode {
             return Err(stale());
         }
         let passed = flags.bits() & HOST_OPEN_FLAGS;
-        let file = match self.reopen(this, &handle, OFlags::from_bits_retain(passed)) {
+        let file = match self.open_for_guest(this, &handle, OFlags::from_bits_retain(passed)) {
             // O_NOATIME is the owner's; the guest's idea of the owner is not the host's.
             Err(error) if flags.contains(OpenFlags::NOATIME) && error.errno() == Some(Errno::EPERM) => {
-                self.reopen(this, &handle, OFlags::from_bits_retain(passed) - OFlags::NOATIME)
+                self.open_for_guest(this, &handle, OFlags::from_bits_retain(passed) - OFlags::NOATIME)
             }
             other => other,
         };
@@ -116,7 +127,7 @@ impl HostNode {
     fn open_dir(&self, this: &Arc<Inode>) -> SysResult<Box<dyn FileOps>> {
         let dir = self.dir_fd(this)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let file = self.reopen(this, &Handle::Dir(dir), flags)?;
+        let file = self.open_for_guest(this, &Handle::Dir(dir), flags)?;
         if self.fs.options.world_readable_only {
             // Being for all, for a directory, was: everybody may pass through it.
             let mode = HostStat::of(&file).map_err(errno)?.mode();

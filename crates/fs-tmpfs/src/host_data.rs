@@ -40,10 +40,11 @@ impl SelfFds {
             1 => OFlags::WRONLY,
             _ => OFlags::RDWR,
         };
-        let mut host = access | OFlags::CLOEXEC | OFlags::NOATIME;
-        host.set(OFlags::APPEND, flags.contains(OpenFlags::APPEND));
+        let mut flags_there = access | OFlags::CLOEXEC | OFlags::NOATIME;
+        flags_there.set(OFlags::APPEND, flags.contains(OpenFlags::APPEND));
         let number = file.as_raw_fd().to_string();
-        rustix::fs::openat(&*self.0, number, host, Mode::empty()).map_err(errno)
+        let file = rustix::fs::openat(&*self.0, number, flags_there, Mode::empty()).map_err(errno)?;
+        host::descriptors::for_guest(file).map_err(|_| Errno::ENFILE.into())
     }
 }
 
@@ -77,6 +78,7 @@ impl HostData {
     /// An empty memfd with the guest's flags of `memfd_create`.
     pub(crate) fn new(name: &[u8], flags: u32) -> SysResult<HostData> {
         let memfd = new_memfd(name, MemfdFlags::from_bits_retain(flags)).map_err(errno)?;
+        let memfd = host::descriptors::for_guest(memfd).map_err(|_| Errno::ENFILE)?;
         Ok(HostData { memfd: Arc::new(memfd), charged: 0, has_guest_seals: true })
     }
 

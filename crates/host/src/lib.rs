@@ -2,10 +2,11 @@
 //! `ptrace` (whose requests nobody else needs).
 //!
 //! Main parts: [`vm`] (another process's memory), [`wait`] (stops and deaths of children), [`signal`]
-//! (kicks and dispositions), [`clock`] (CPU time of others). Neighbours: above it `ptrace`, `kernel`, the file
+//! (kicks and dispositions), [`clock`] (CPU time of others), [`descriptors`] (how many guests may have). Neighbours: above it `ptrace`, `kernel`, the file
 //! systems and `cli`; below it `libc` only.
 
 pub mod clock;
+pub mod descriptors;
 pub mod lock;
 pub mod membarrier;
 pub mod process;

@@ -56,7 +56,7 @@ impl Program {
         let mut flags = AtFlags::empty();
         flags.set(AtFlags::EMPTY_PATH, exec.empty_path);
         flags.set(AtFlags::SYMLINK_NOFOLLOW, exec.no_follow);
-        let mut file = vfs::ops::open_exec(&task.fs_context(), exec.dirfd, &exec.path, flags)?;
+        let mut file = open_exec(task, exec.dirfd, &exec.path, flags)?;
         let mut script_name = filename.clone();
         for _ in 0..=MAX_DEPTH {
             let head = read_at(task, &file.file, 0, HEAD)?;
@@ -118,8 +118,13 @@ impl Program {
     }
 }
 
+/// Programs are opened even when guests have taken all descriptors that they may.
+fn open_exec(task: &CurrentTask, dirfd: i32, path: &[u8], flags: AtFlags) -> SysResult<Executable> {
+    host::descriptors::with_reserve(|| vfs::ops::open_exec(&task.fs_context(), dirfd, path, flags))
+}
+
 fn open_interpreter(task: &CurrentTask, path: &[u8]) -> SysResult<Executable> {
-    vfs::ops::open_exec(&task.fs_context(), crate::syscall::Fd::CWD.0, path, AtFlags::empty())
+    open_exec(task, crate::syscall::Fd::CWD.0, path, AtFlags::empty())
 }
 
 /// Whether the caller may read the file that it executes.

@@ -56,6 +56,7 @@ impl SharedMemory {
     /// `len` bytes of zeros. `None`: the host has no descriptor for it.
     pub(super) fn new(len: u64) -> Option<Arc<SharedMemory>> {
         let file = rustix::fs::memfd_create("umlaut-shared", rustix::fs::MemfdFlags::CLOEXEC).ok()?;
+        let file = host::descriptors::for_guest(file).ok()?;
         rustix::fs::ftruncate(&file, len).ok()?;
         let ino = rustix::fs::fstat(&file).ok()?.st_ino;
         Some(Arc::new(SharedMemory { file, ino }))

@@ -1,0 +1,65 @@
+//! Descriptors as a budget: what guests have open leaves some to the kernel.
+//!
+//! The host gives the lowest free number, so a number tells how many are taken. A file that a guest opens is refused
+//! from a bound on, below the limit; what a new process, an exec or a kill needs is not.
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+
+/// The part of the limit that guests' files may not take: one in so many.
+const RESERVE: u64 = 8;
+
+thread_local! {
+    static USES_RESERVE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The first number that is not for guests' files. The limit does not change once guests run.
+fn bound() -> RawFd {
+    static BOUND: OnceLock<RawFd> = OnceLock::new();
+    *BOUND.get_or_init(|| {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let limit = limit.unwrap_or(u64::MAX);
+        RawFd::try_from(limit.saturating_sub(limit / RESERVE)).unwrap_or(RawFd::MAX)
+    })
+}
+
+/// Lets a guest keep this open file, unless that would take from the reserve.
+///
+/// # Errors
+/// `EMFILE`; the file is closed.
+pub fn for_guest(file: OwnedFd) -> io::Result<OwnedFd> {
+    if file.as_raw_fd() < bound() || USES_RESERVE.get() {
+        return Ok(file);
+    }
+    Err(io::Error::from_raw_os_error(libc::EMFILE))
+}
+
+/// Does what the kernel needs to go on, in this thread: files opened by it may take from the reserve.
+pub fn with_reserve<R>(work: impl FnOnce() -> R) -> R {
+    /// Sets it back even if the work panics.
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            USES_RESERVE.set(self.0);
+        }
+    }
+    let _back = Back(USES_RESERVE.replace(true));
+    work()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_leave_the_reserve_alone() {
+        let file = || OwnedFd::from(std::fs::File::open("/dev/null").expect("/dev/null"));
+        let high = || rustix::io::fcntl_dupfd_cloexec(file(), bound()).expect("below the limit");
+        assert!(for_guest(file()).is_ok());
+        assert_eq!(for_guest(high()).map_err(|error| error.raw_os_error()).err(), Some(Some(libc::EMFILE)));
+        assert!(with_reserve(|| for_guest(high())).is_ok());
+        assert!(for_guest(high()).is_err());
+    }
+}
