@@ -41,5 +41,11 @@ fn main() {
 fn init_log() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("UMLAUT_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    // A stderr that nobody reads any more must not make the kernel panic: it would, to report that.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .without_time()
+        .init();
 }

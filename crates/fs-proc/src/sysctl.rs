@@ -1,5 +1,7 @@
 //! `/proc/sys`: what programs read of it, and the few settings that make sense here.
 
+use std::sync::atomic::Ordering;
+
 use abi::Errno;
 use sync::SysResult;
 use vfs::Capability;
@@ -43,8 +45,8 @@ static FS: &[Entry] = &[
 
 static KERNEL: &[Entry] = &[
     text("cap_last_cap", |_| line(u64::from(Capability::LAST))),
-    text("core_pattern", |_| Ok(b"core\n".to_vec())),
-    text("core_uses_pid", |_| line(0)),
+    Entry { name: "core_pattern", mode: 0o644, kind: Kind::Setting(core_pattern, set_core_pattern) },
+    Entry { name: "core_uses_pid", mode: 0o644, kind: Kind::Setting(core_uses_pid, set_core_uses_pid) },
     Entry { name: "domainname", mode: 0o644, kind: Kind::File(domainname) },
     Entry { name: "hostname", mode: 0o644, kind: Kind::Setting(hostname, set_hostname) },
     text("msgmax", |_| line(8192)),
@@ -135,5 +137,26 @@ fn set_hostname(cx: &Cx<'_>, bytes: &[u8]) -> SysResult<()> {
     }
     let name = bytes.split(|byte| matches!(byte, b'\n' | 0)).next().unwrap_or(&[]);
     *cx.kernel.hostname.lock() = name.iter().copied().take(64).collect();
+    Ok(())
+}
+
+fn core_pattern(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let mut pattern = cx.kernel.core.pattern();
+    pattern.push(b'\n');
+    Ok(pattern)
+}
+
+fn set_core_pattern(cx: &Cx<'_>, bytes: &[u8]) -> SysResult<()> {
+    cx.kernel.core.set_pattern(bytes.split(|byte| matches!(byte, b'\n' | 0)).next().unwrap_or(&[]))
+}
+
+fn core_uses_pid(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    line(cx.kernel.core.uses_pid.load(Ordering::Relaxed).into())
+}
+
+fn set_core_uses_pid(cx: &Cx<'_>, bytes: &[u8]) -> SysResult<()> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    let value: i32 = text.trim_matches(['\n', ' ', '\0']).parse().map_err(|_| Errno::EINVAL)?;
+    cx.kernel.core.uses_pid.store(value != 0, Ordering::Relaxed);
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! # Safety
 //! Forks only while there is one thread; signal sets are plain data that the calls fill.
-#![allow(unsafe_code, reason = "fork, sigwait and close_range have no safe wrapper")]
+#![allow(unsafe_code, reason = "fork, sigwait, close_range and malloc_trim have no safe wrapper")]
 
 use std::io;
 
@@ -31,12 +31,6 @@ pub fn fork() -> io::Result<Fork> {
         0 => Ok(Fork::Child),
         child => Ok(Fork::Parent { child }),
     }
-}
-
-/// Ignores a signal, process-wide.
-pub fn ignore_signal(signal: i32) {
-    // SAFETY: SIG_IGN is no code of ours; it replaces whatever handler there was.
-    unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
 /// Blocks these signals in the calling thread and those it starts.

@@ -100,6 +100,8 @@ pub struct Kernel {
     pub(crate) memory_files: std::sync::OnceLock<Box<dyn crate::mm::memfd::MemoryFiles>>,
     /// See [`Kernel::memory_used`].
     pub(crate) memory_used: std::sync::atomic::AtomicU64,
+    /// How core files are named.
+    pub core: crate::coredump::CoreSettings,
     /// What each user holds.
     pub users: Arc<UserCounts>,
     /// What sockets share: names, descriptors in flight.
@@ -181,6 +183,7 @@ impl Kernel {
             anon: AnonFiles::default(),
             memory_files: std::sync::OnceLock::new(),
             memory_used: std::sync::atomic::AtomicU64::new(0),
+            core: crate::coredump::CoreSettings::default(),
             users: Arc::default(),
             sockets: Arc::default(),
             host_events: Arc::default(),

@@ -8,6 +8,7 @@
 #![deny(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod budget;
+pub mod coredump;
 pub mod cred;
 pub mod exec;
 pub mod fs;

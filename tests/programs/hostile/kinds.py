@@ -13,7 +13,7 @@ bombs(
     ("signals", 2000, {"full": 100000, "most": 96}),
     ("timers", 100, {"full": 1000}),
     ("names", 20000, {"full": 1000000}),
-    ("locks", 2000, {"full": 100000, "most": 96}),
+    ("locks", 2000, {"full": 20000, "most": 96}),
     ("depth", 4000, {"full": 100000, "most": 256}),
     ("depth_dropped", 20000, {"full": 100000, "most": 256}),
     ("mappings", 1, {"most": 64}),

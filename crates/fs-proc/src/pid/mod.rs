@@ -23,6 +23,7 @@ macro_rules! common {
             Entry { name: "cgroup", mode: 0o444, kind: Kind::File(|_| Ok(b"0::/\n".to_vec())) },
             Entry { name: "cmdline", mode: 0o444, kind: Kind::File(cmdline) },
             Entry { name: "comm", mode: 0o644, kind: Kind::Setting(comm, set_comm) },
+            Entry { name: "coredump_filter", mode: 0o644, kind: Kind::Setting(core_filter, set_core_filter) },
             Entry { name: "cwd", mode: 0o777, kind: Kind::Object(cwd) },
             Entry { name: "environ", mode: 0o400, kind: Kind::Checked(environ, may_read_memory) },
             Entry { name: "exe", mode: 0o777, kind: Kind::Object(exe) },
@@ -231,5 +232,28 @@ fn set_oom_score_adj(cx: &Cx<'_>, bytes: &[u8]) -> SysResult<()> {
         return Err(Errno::EACCES.into());
     }
     group.oom_score_adj.store(value, Ordering::Relaxed);
+    Ok(())
+}
+
+fn core_filter(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let of = cx.of()?;
+    if of.task.as_ref().is_none_or(|task| task.shared.lock().mm.is_none()) {
+        return Ok(Vec::new());
+    }
+    Ok(format!("{:08x}\n", of.group.coredump_filter.load(Ordering::Relaxed)).into_bytes())
+}
+
+/// A number as C writes it; bits that mean nothing are dropped.
+fn set_core_filter(cx: &Cx<'_>, bytes: &[u8]) -> SysResult<()> {
+    const KNOWN: u32 = 0x1ff;
+    let text = std::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    let text = text.trim_end_matches(['\n', '\0']);
+    let (digits, base) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => (text, 8),
+        None => (text, 10),
+    };
+    let value = u32::from_str_radix(digits, base).map_err(|_| Errno::EINVAL)?;
+    cx.of()?.group.coredump_filter.store(value & KNOWN, Ordering::Relaxed);
     Ok(())
 }

@@ -120,7 +120,9 @@ impl CurrentTask {
                 if unkillable && !is_own_fault(info) {
                     return;
                 }
-                // No core file is written, so the status does not say that one was.
+                if signal.default_action() == DefaultAction::Core && self.dump_core(info) {
+                    return;
+                }
                 self.exit_group(GroupExit::Signal { signal, core: false });
             }
         }

@@ -30,6 +30,8 @@ pub struct GroupSignals {
     pub exit: Option<GroupExit>,
     /// The thread that execs and waits for the others to go.
     pub exec_by: Option<i32>,
+    /// A core file is being made of the process.
+    pub dump: Option<Arc<crate::coredump::CoreDump>>,
     pub stop: StopState,
     /// A stop that `wait` has not reported yet.
     pub stop_report: Option<Signal>,

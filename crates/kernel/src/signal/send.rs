@@ -74,6 +74,9 @@ fn send_queued(
     {
         let mut state = group.signals.lock();
         if state.exit.is_some() {
+            if let Some(dump) = state.dump.as_ref().filter(|_| signal == Signal::KILL) {
+                dump.give_up();
+            }
             return Ok(Sent::Queued);
         }
         resumed |= apply_job_control(&mut state, threads, signal);

@@ -52,6 +52,7 @@ impl CurrentTask {
 
 /// Ends the task: tells memory, gives up what it holds, and if it is the group's last, makes the group a zombie.
 pub(super) fn end_task(mut task: CurrentTask) {
+    task.take_part_in_core_dump();
     task.no_restart();
     task.trace_end();
     task.tell_memory();

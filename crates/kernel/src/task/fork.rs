@@ -354,6 +354,7 @@ impl ThreadGroup {
     fn fork(&self, pid: i32) -> Arc<ThreadGroup> {
         let child = ThreadGroup::new(pid, *self.limits.lock());
         child.dumpable.store(self.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
+        child.coredump_filter.store(self.coredump_filter.load(Ordering::Relaxed), Ordering::Relaxed);
         child.personality.store(self.personality.load(Ordering::Relaxed), Ordering::Relaxed);
         let terminal = self.terminal.lock().clone();
         *child.terminal.lock() = terminal;

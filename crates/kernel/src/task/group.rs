@@ -38,6 +38,8 @@ pub struct ThreadGroup {
     pub subreaper: AtomicBool,
     /// `PR_SET_DUMPABLE`: 0, 1 or 2.
     pub dumpable: AtomicI32,
+    /// `/proc/PID/coredump_filter`.
+    pub coredump_filter: AtomicU32,
     /// `PR_SET_THP_DISABLE`, as `PR_GET_THP_DISABLE` gives it.
     pub thp_disable: AtomicU64,
     /// `personality`.
@@ -126,6 +128,7 @@ impl ThreadGroup {
             unkillable: AtomicBool::new(false),
             subreaper: AtomicBool::new(false),
             dumpable: AtomicI32::new(1),
+            coredump_filter: AtomicU32::new(crate::coredump::DEFAULT_FILTER),
             thp_disable: AtomicU64::new(0),
             personality: AtomicU32::new(0),
             terminal: Mutex::new(None),
