@@ -7,6 +7,7 @@
 //! Neighbours: [`sys`] makes the system calls, [`measure`] repeats and times, the others are the workloads.
 
 mod calls;
+mod counters;
 mod files;
 mod measure;
 mod memory;
@@ -67,7 +68,9 @@ fn run(names: &[String]) -> bool {
             eprintln!("bench-guest: no workload {name}");
             return false;
         };
+        let counters = counters::Counters::begin();
         let measured = measure();
+        counters.end();
         figure(name, measured.nanoseconds, "ns", measured.operations);
     }
     true

@@ -17,6 +17,7 @@ mod report;
 mod results;
 mod rivals;
 mod rounds;
+mod runner;
 mod sample;
 mod session;
 mod statistics;

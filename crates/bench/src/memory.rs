@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use anyhow::Context;
 
@@ -26,7 +25,7 @@ pub(crate) fn of_kernel(place: &Place, setup: &Setup) -> anyhow::Result<Option<S
     read?;
     let figure =
         Figure { name: "kernel-memory".into(), value: kib as f64, unit: "KiB".into(), operations: 1.0 };
-    Ok(Some(Sample { figures: vec![figure], outside: Duration::ZERO, usage: None }))
+    Ok(Some(Sample { figures: vec![figure], ..Sample::default() }))
 }
 
 /// The supervisor, and the kernel: its children that run the same program.

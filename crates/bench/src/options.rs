@@ -32,9 +32,9 @@ pub struct Options {
     /// Run everything on this CPU only (otherwise: free, and again on one CPU where that may differ)
     #[arg(long, value_name = "CPU")]
     pub pin: Option<usize>,
-    /// Run what other systems of the kind are installed too
-    #[arg(long)]
-    pub rivals: bool,
+    /// Run what other systems of the kind are installed too; with names, those
+    #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "all")]
+    pub rivals: Option<Vec<String>>,
     /// Measure this umlaut, not the one that runs
     #[arg(long, value_name = "FILE")]
     pub binary: Option<PathBuf>,

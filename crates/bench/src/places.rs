@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
@@ -12,6 +13,9 @@ use crate::sample;
 
 /// The program that is measured, as `build.rs` made it.
 const GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bench-guest"));
+
+/// How long a first run may take.
+const TRIAL: Duration = Duration::from_secs(60);
 
 /// What all places share.
 pub(crate) struct Setup {
@@ -119,7 +123,7 @@ impl Place {
     /// What it said.
     pub(crate) fn try_out(&self, setup: &Setup) -> anyhow::Result<()> {
         let mut command = self.command(setup, &setup.guest, &["run".into(), "clock_gettime".into()]);
-        let sample = sample::run(&mut command, None)?;
+        let sample = sample::run(&mut command, None, TRIAL)?;
         if sample.figures.is_empty() {
             bail!("the program gave no figure there");
         }

@@ -2,6 +2,7 @@
 //!
 //! Main types: [`Results`], [`Cell`].
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -53,6 +54,8 @@ pub(crate) struct Cell {
     pub(crate) noisy: bool,
     /// What the host counted, for one operation, medians.
     pub(crate) host: Option<HostCost>,
+    /// What umlaut's kernel counted, for one operation, medians: names as in /proc/umlaut/stat.
+    pub(crate) kernel: BTreeMap<String, f64>,
 }
 
 /// What the host counted for the processes of a run, less those of an empty run, for one operation.
@@ -120,6 +123,7 @@ pub(crate) mod tests {
             ratios: if place == "native" { vec![] } else { ratios.to_vec() },
             ratio: if place == "native" { None } else { Spread::of(ratios) },
             noisy: Spread::of(ratios).is_some_and(|spread| spread.is_wide()),
+            kernel: BTreeMap::from([("hand_overs".to_string(), 1.0)]),
             host: Some(HostCost { user_ns: 1.0, system_ns: 2.5, switches: 0.25, faults: 0.0, calls: None }),
         }
     }

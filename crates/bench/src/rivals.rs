@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::places::{Kind, Place, Setup};
 use crate::session::Session;
@@ -69,20 +69,39 @@ const PREFIXES: &[Rival] = &[
     },
 ];
 
-/// The rivals that work here. What does not is told in `missing`.
-pub(crate) fn installed(setup: &Setup, missing: &mut Vec<String>) -> Vec<Place> {
+/// User-Mode Linux.
+const UML: &str = "uml";
+
+/// The rivals of these names (`all`) that work here. What does not is told in `missing`.
+///
+/// # Errors
+/// If a name is not known.
+pub(crate) fn installed(
+    names: &[String],
+    setup: &Setup,
+    missing: &mut Vec<String>,
+) -> anyhow::Result<Vec<Place>> {
+    let known: Vec<&str> = std::iter::once(UML).chain(PREFIXES.iter().map(|rival| rival.name)).collect();
+    let all = names.iter().any(|name| name == "all");
+    if let Some(name) = names.iter().find(|name| !all && !known.contains(&name.as_str())) {
+        bail!("no rival {name}; known are {}", known.join(", "));
+    }
+    let wanted = |name: &str| all || names.iter().any(|own| own == name);
     let mut places = Vec::new();
-    match user_mode_linux(setup) {
+    let mut add = |name: &str, place: anyhow::Result<Place>| match place {
         Ok(place) => places.push(place),
-        Err(why) => missing.push(format!("user-mode-linux: {why:#}")),
-    }
-    for rival in PREFIXES {
-        match prefixed(rival, setup) {
-            Ok(place) => places.push(place),
-            Err(why) => missing.push(format!("{}: {why:#}", rival.name)),
+        Err(why) => {
+            let why = format!("{why:#}");
+            missing.push(format!("{name}: {}", why.lines().next_back().unwrap_or("it gave no reason")));
         }
+    };
+    if wanted(UML) {
+        add(UML, user_mode_linux(setup));
     }
-    places
+    for rival in PREFIXES.iter().filter(|rival| wanted(rival.name)) {
+        add(rival.name, prefixed(rival, setup));
+    }
+    Ok(places)
 }
 
 fn prefixed(rival: &Rival, setup: &Setup) -> anyhow::Result<Place> {
@@ -122,7 +141,7 @@ fn user_mode_linux(setup: &Setup) -> anyhow::Result<Place> {
         format!("init={}", init.display()),
     ];
     let what = format!("user-mode-linux {}, SYSEMU, hostfs", version(&program, "--version"));
-    let place = Place { name: "uml".into(), what, kind: Kind::Session(options.to_vec()) };
+    let place = Place { name: UML.into(), what, kind: Kind::Session(options.to_vec()) };
     if serves(&place, setup).is_ok() {
         return Ok(place);
     }

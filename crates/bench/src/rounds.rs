@@ -1,56 +1,45 @@
 //! The rounds: every workload at every place in turn, A B C A B C, the first round not counted.
 //!
-//! Main types: [`Task`] (a workload with what it needs), [`Runner`] (what is under way). Neighbours: `places` and
-//! `session` run things, `statistics` and `results` take what comes out.
+//! Main types: [`Task`]. Neighbours: `runner` makes single runs and keeps what they gave, `results` and `statistics` take
+//! it from there.
 
-use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::data::{self, Prepared};
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::places::{Kind, Place, Setup};
-use crate::results::{Cell, FORMAT, HostCost, Results};
-use crate::sample::{self, Figure, Sample};
-use crate::session::Session;
-use crate::statistics::{Spread, Summary, quantile, ratios};
+use crate::results::{Cell, FORMAT, Results};
+use crate::rivals;
+use crate::runner::{AllSeries, Runner, Slot};
+use crate::statistics::{Spread, Summary, ratios};
 use crate::workloads::{self, How, Workload};
-use crate::{memory, rivals};
 
 const RUNS: u32 = 7;
 const QUICK_RUNS: u32 = 3;
+/// Rounds that are made whatever they take.
+const LEAST: u32 = 3;
+/// What the default set may take, and `--quick`.
+const BUDGET: Duration = Duration::from_secs(270);
+const QUICK_BUDGET: Duration = Duration::from_secs(50);
 
-struct Task {
-    workload: &'static Workload,
-    prepared: Option<Prepared>,
-    placements: Vec<Option<usize>>,
-    rounds: u32,
+/// None where the user says what to do, or how often.
+fn budget(options: &Options) -> Option<Duration> {
+    let own = options.names.is_empty() && options.runs.is_none();
+    own.then_some(if options.quick { QUICK_BUDGET } else { BUDGET })
 }
 
-/// Which series a run belongs to: workload (its place among the tasks), figure, CPU, place.
-type Key = (usize, String, Option<usize>, usize);
-
-/// The runs of one cell, by round; what failed is `None`.
-#[derive(Default)]
-struct Series {
-    unit: String,
-    runs: Vec<Option<f64>>,
-    costs: Vec<HostCost>,
-}
-
-struct Runner<'a> {
-    setup: &'a Setup,
-    places: &'a [Place],
-    /// What an empty run costs at each place.
-    empty: HashMap<(usize, Option<usize>), host::wait::Usage>,
-    sessions: HashMap<(usize, Option<usize>), Session>,
-    /// What failed once is not tried again.
-    failed: BTreeMap<(usize, usize), String>,
-    series: BTreeMap<Key, Series>,
+/// A workload with what it needs.
+pub(crate) struct Task {
+    pub(crate) workload: &'static Workload,
+    pub(crate) prepared: Option<Prepared>,
+    /// CPUs to be pinned to; none: free.
+    pub(crate) placements: Vec<Option<usize>>,
+    pub(crate) rounds: u32,
 }
 
 /// Measures what the options ask for.
@@ -74,37 +63,44 @@ pub(crate) fn measure(options: &Options, umlaut: &Path) -> anyhow::Result<Result
     progress.set_message("preparing");
     let runs = options.runs.unwrap_or(if options.quick { QUICK_RUNS } else { RUNS });
     let tasks = tasks(&chosen, options, &mut setup, runs, &mut missing)?;
-    let mut runner = Runner {
-        setup: &setup,
-        places: &places,
-        empty: HashMap::new(),
-        sessions: HashMap::new(),
-        failed: BTreeMap::new(),
-        series: BTreeMap::new(),
-    };
+    let mut runner = Runner::new(&setup, &places);
     let rounds = |task: &Task| u64::from(task.rounds + 1) * task.placements.len() as u64;
     progress.set_length(tasks.iter().map(rounds).sum::<u64>() * places.len() as u64);
+    let start = Instant::now();
+    let mut counted = 0;
     for round in 0..=runs {
+        // The first round has been made whatever it took; the default set ends when its time is over.
+        let next = start.elapsed() / round.max(1) * (round + 1);
+        if counted >= LEAST && budget(options).is_some_and(|budget| next > budget) {
+            break;
+        }
+        if round > 0 {
+            runner.count_no_calls();
+        }
+        counted = round;
         for (number, task) in tasks.iter().enumerate().filter(|(_, task)| round <= task.rounds) {
             for pinned in &task.placements {
                 progress.set_message(format!("round {round} of {runs}: {}", task.workload.name));
-                runner.round(number, task, *pinned, round, &progress);
+                for place in 0..places.len() {
+                    runner.run_and_record(task, Slot { task: number, pinned: *pinned, place }, round);
+                    progress.inc(1);
+                }
             }
         }
     }
     progress.finish_and_clear();
-    let failures = runner.failed.iter().map(|((task, place), why)| {
-        let name = tasks.get(*task).map_or("", |task| task.workload.name);
-        let place = places.get(*place).map_or("", |place| place.name.as_str());
+    let failures = runner.failures().map(|(task, place, why)| {
+        let name = tasks.get(task).map_or("", |task| task.workload.name);
+        let place = places.get(place).map_or("", |place| place.name.as_str());
         format!("{name} at {place}: {why}")
     });
     missing.extend(failures);
-    let cells = cells(&tasks, &places, &runner.series);
+    let cells = cells(&tasks, &places, runner.series());
     if cells.is_empty() {
         bail!("nothing could be measured: {}", missing.join("; "));
     }
     let places = places.iter().map(Place::note).collect();
-    Ok(Results { format: FORMAT, machine: Machine::this(), places, rounds: runs, cells, missing })
+    Ok(Results { format: FORMAT, machine: Machine::this(), places, rounds: counted, cells, missing })
 }
 
 /// On a terminal a bar, else nothing.
@@ -117,7 +113,8 @@ fn progress() -> ProgressBar {
 }
 
 fn places(options: &Options, setup: &Setup, missing: &mut Vec<String>) -> anyhow::Result<Vec<Place>> {
-    let usual = if options.quick { &["native", "sysemu"][..] } else { &["native", "sysemu", "ptrace"] };
+    let usual =
+        if options.quick { &["native", "sysemu"][..] } else { &["native", "sysemu", "ptrace", "stub"] };
     let named = !options.platforms.is_empty();
     let names: Vec<String> =
         if named { options.platforms.clone() } else { usual.iter().map(ToString::to_string).collect() };
@@ -130,8 +127,8 @@ fn places(options: &Options, setup: &Setup, missing: &mut Vec<String>) -> anyhow
             Err(why) => missing.push(format!("{name}: {why:#}")),
         }
     }
-    if options.rivals {
-        places.extend(rivals::installed(setup, missing));
+    if let Some(names) = &options.rivals {
+        places.extend(rivals::installed(names, setup, missing)?);
     }
     Ok(places)
 }
@@ -173,214 +170,72 @@ fn first_cpu() -> anyhow::Result<usize> {
     (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).context("no CPU")
 }
 
-impl Runner<'_> {
-    /// A workload at every place, one after the other.
-    fn round(
-        &mut self,
-        number: usize,
-        task: &Task,
-        pinned: Option<usize>,
-        round: u32,
-        progress: &ProgressBar,
-    ) {
-        for (at, place) in self.places.iter().enumerate() {
-            progress.inc(1);
-            if self.failed.contains_key(&(number, at)) {
-                continue;
-            }
-            match self.run(task, at, place, pinned) {
-                Ok(None) => {}
-                // The first round fills caches; it counts for nothing but failures.
-                Ok(Some(_)) if round == 0 => {}
-                Ok(Some(sample)) => self.record(number, task.workload, pinned, at, round, &sample),
-                Err(why) => {
-                    self.failed.insert((number, at), format!("{why:#}"));
-                }
-            }
-        }
-    }
-
-    /// One run; `None` where there is nothing to be measured.
-    fn run(
-        &mut self,
-        task: &Task,
-        at: usize,
-        place: &Place,
-        pinned: Option<usize>,
-    ) -> anyhow::Result<Option<Sample>> {
-        if let Some(prepared) = &task.prepared {
-            prepared.clean();
-        }
-        let words: Vec<String> = match (task.workload.how, &task.prepared) {
-            (How::Guest, _) => vec!["run".into(), task.workload.name.into()],
-            (How::Command, Some(prepared)) => {
-                std::iter::once("time".into()).chain(prepared.command.iter().cloned()).collect()
-            }
-            (How::Command, None) => bail!("it was not prepared"),
-            (How::Start, _) => return self.start(at, place, pinned),
-            (How::KernelMemory, _) => return memory::of_kernel(place, self.setup),
-        };
-        if matches!(place.kind, Kind::Session(_)) {
-            return self.session(at, place, pinned)?.run(&words).map(Some);
-        }
-        if let std::collections::hash_map::Entry::Vacant(vacant) = self.empty.entry((at, pinned)) {
-            let mut command = place.command(self.setup, &self.setup.guest, &["run".into()]);
-            vacant.insert(sample::run(&mut command, pinned)?.usage.unwrap_or_default());
-        }
-        sample::run(&mut place.command(self.setup, &self.setup.guest, &words), pinned).map(Some)
-    }
-
-    /// How long it takes from outside to run a program that ends at once.
-    fn start(&mut self, at: usize, place: &Place, pinned: Option<usize>) -> anyhow::Result<Option<Sample>> {
-        let (took, usage) = if matches!(place.kind, Kind::Session(_)) {
-            // Its end is not counted, and it is started once only.
-            (self.session(at, place, pinned)?.boot, None)
-        } else {
-            let mut command = place.command(self.setup, &self.setup.guest, &["exit".into()]);
-            let sample = sample::run(&mut command, pinned)?;
-            (sample.outside, sample.usage)
-        };
-        let value = took.as_secs_f64() * 1e9;
-        let figure = Figure { name: "start".into(), value, unit: "ns".into(), operations: 1.0 };
-        Ok(Some(Sample { figures: vec![figure], outside: took, usage }))
-    }
-
-    fn session(&mut self, at: usize, place: &Place, pinned: Option<usize>) -> anyhow::Result<&mut Session> {
-        match self.sessions.entry((at, pinned)) {
-            std::collections::hash_map::Entry::Occupied(running) => Ok(running.into_mut()),
-            std::collections::hash_map::Entry::Vacant(vacant) => {
-                let mut command = place.command(self.setup, &self.setup.guest, &[]);
-                let session = Session::start(&mut command, pinned);
-                Ok(vacant.insert(session.map_err(|why| anyhow!("{} did not start: {why:#}", place.name))?))
-            }
-        }
-    }
-
-    fn record(
-        &mut self,
-        number: usize,
-        workload: &Workload,
-        pinned: Option<usize>,
-        at: usize,
-        round: u32,
-        sample: &Sample,
-    ) {
-        let empty = self.empty.get(&(at, pinned)).copied().unwrap_or_default();
-        let mut figures = sample.figures.clone();
-        if let Some(usage) = sample.usage.filter(|_| workload.switches) {
-            let switches = count(usage.voluntary_switches + usage.involuntary_switches);
-            figures.push(Figure {
-                name: "switches/host-switches".into(),
-                value: switches / sample.outside.as_secs_f64(),
-                unit: "/s".into(),
-                operations: 1.0,
-            });
-        }
-        for figure in figures {
-            // Figures that say more than the workload's name have a slash in theirs.
-            let name = if figure.name.contains('/') { figure.name.clone() } else { workload.name.into() };
-            let series = self.series.entry((number, name, pinned, at)).or_default();
-            series.unit = figure.unit.clone();
-            series.runs.resize(round as usize - 1, None);
-            series.runs.push(Some(figure.value));
-            if let Some(usage) = sample.usage.filter(|_| figure.operations > 0.0 && figure.unit == "ns") {
-                series.costs.push(cost(&usage, &empty, figure.operations));
-            }
-        }
-    }
-}
-
-fn count(number: u64) -> f64 {
-    number as f64
-}
-
-/// What one operation made the host do, beyond what an empty run does.
-fn cost(usage: &host::wait::Usage, empty: &host::wait::Usage, operations: f64) -> HostCost {
-    let each = |used: f64, empty: f64| (used - empty).max(0.0) / operations;
-    let time = |used: Duration, empty: Duration| each(used.as_secs_f64(), empty.as_secs_f64()) * 1e9;
-    let switches = |usage: &host::wait::Usage| count(usage.voluntary_switches + usage.involuntary_switches);
-    let faults = |usage: &host::wait::Usage| count(usage.minor_faults + usage.major_faults);
-    HostCost {
-        user_ns: time(usage.user, empty.user),
-        system_ns: time(usage.system, empty.system),
-        switches: each(switches(usage), switches(empty)),
-        faults: each(faults(usage), faults(empty)),
-        calls: None,
-    }
-}
-
-fn median_cost(costs: &[HostCost]) -> Option<HostCost> {
-    let median = |field: fn(&HostCost) -> f64| quantile(&costs.iter().map(field).collect::<Vec<_>>(), 0.5);
-    Some(HostCost {
-        user_ns: median(|cost| cost.user_ns)?,
-        system_ns: median(|cost| cost.system_ns)?,
-        switches: median(|cost| cost.switches)?,
-        faults: median(|cost| cost.faults)?,
-        calls: None,
-    })
-}
-
-fn cells(tasks: &[Task], places: &[Place], series: &BTreeMap<Key, Series>) -> Vec<Cell> {
+fn cells(tasks: &[Task], places: &[Place], all: &AllSeries) -> Vec<Cell> {
     let native = places.iter().position(|place| place.kind == Kind::Native);
-    let cell = |((number, name, pinned, at), own): (&Key, &Series)| {
+    let cell = |((slot, name), own): (&(Slot, String), &crate::runner::Series)| {
         let runs: Vec<f64> = own.runs.iter().flatten().copied().collect();
-        let beside = native.filter(|native| native != at && own.unit == "ns");
-        let beside = beside.and_then(|native| series.get(&(*number, name.clone(), *pinned, native)));
+        let beside = native.filter(|native| *native != slot.place && own.unit == "ns");
+        let beside = beside.and_then(|place| all.get(&(Slot { place, ..*slot }, name.clone())));
         let ratios = beside.map_or(Vec::new(), |native| ratios(&own.runs, &native.runs));
         let ratio = Spread::of(&ratios);
         Some(Cell {
             workload: name.clone(),
-            group: tasks.get(*number)?.workload.group.name().into(),
+            group: tasks.get(slot.task)?.workload.group.name().into(),
             unit: own.unit.clone(),
-            place: places.get(*at)?.name.clone(),
-            pinned: *pinned,
+            place: places.get(slot.place)?.name.clone(),
+            pinned: slot.pinned,
             summary: Summary::of(&runs)?,
             noisy: ratio.or_else(|| Spread::of(&runs)).is_some_and(|spread| spread.is_wide()),
             runs,
             ratios,
             ratio,
-            host: median_cost(&own.costs),
+            host: own.host_cost(),
+            kernel: own.kernel_counts(),
         })
     };
-    series.iter().filter_map(cell).collect()
+    all.iter().filter_map(cell).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
 
-    #[test]
-    fn an_operation_costs_what_goes_beyond_an_empty_run() {
-        let usage = |system, switches| host::wait::Usage {
-            system: Duration::from_micros(system),
-            voluntary_switches: switches,
-            ..host::wait::Usage::default()
-        };
-        let cost = cost(&usage(1100, 60), &usage(100, 10), 100.0);
-        assert_eq!((cost.system_ns, cost.user_ns, cost.switches), (10_000.0, 0.0, 0.5));
-        let median = median_cost(&[cost, HostCost { switches: 9.0, ..cost }, cost]).expect("there are some");
-        assert_eq!(median, cost);
-        assert_eq!(median_cost(&[]), None);
-    }
+    use super::*;
+    use crate::runner::Series;
 
     #[test]
     fn ratios_pair_the_same_round_and_placement() {
         let places = [Place::native(), Place::named("sysemu").expect("a name")];
         let workload = workloads::chosen(&["getpid".into()], false).expect("known")[0];
         let tasks = [Task { workload, prepared: None, placements: vec![None], rounds: 3 }];
-        let series = |runs: &[f64]| Series {
-            unit: "ns".into(),
-            runs: runs.iter().map(|run| Some(*run)).collect(),
-            costs: vec![],
+        let series = |runs: &[f64]| {
+            let mut series = Series::default();
+            series.unit = "ns".into();
+            series.runs = runs.iter().map(|run| Some(*run)).collect();
+            series
         };
+        let slot = |pinned, place| (Slot { task: 0, pinned, place }, "getpid".to_string());
         let all = BTreeMap::from([
-            ((0, "getpid".to_string(), None, 0), series(&[100.0, 200.0, 100.0])),
-            ((0, "getpid".to_string(), None, 1), series(&[1000.0, 2000.0, 1100.0])),
-            ((0, "getpid".to_string(), Some(0), 1), series(&[500.0])),
+            (slot(None, 0), series(&[100.0, 200.0, 100.0])),
+            (slot(None, 1), series(&[1000.0, 2000.0, 1100.0])),
+            (slot(Some(0), 1), series(&[500.0])),
         ]);
         let cells = cells(&tasks, &places, &all);
         assert_eq!(cells.len(), 3);
         assert_eq!(cells[1].ratios, [10.0, 10.0, 11.0]);
         assert_eq!(cells[2].ratio, None, "native was not run on one CPU");
+    }
+
+    #[test]
+    fn only_what_the_user_left_open_has_a_budget() {
+        let options = |words: &[&str]| {
+            use clap::{Args, FromArgMatches};
+            let command = Options::augment_args(clap::Command::new("bench").no_binary_name(true));
+            Options::from_arg_matches(&command.get_matches_from(words)).expect("they are right")
+        };
+        assert_eq!(budget(&options(&[])), Some(BUDGET));
+        assert_eq!(budget(&options(&["--quick"])), Some(QUICK_BUDGET));
+        assert_eq!(budget(&options(&["getpid"])), None);
+        assert_eq!(budget(&options(&["--runs", "9"])), None);
     }
 }

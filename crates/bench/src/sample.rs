@@ -3,6 +3,7 @@
 //! Main types: [`Sample`], [`Figure`]. Neighbours: `places` makes the commands, `session` has the same figures from
 //! places that stay up.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
@@ -40,27 +41,41 @@ impl Figure {
 }
 
 /// What a run gave.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) figures: Vec<Figure>,
     /// From the start of the process to its end.
     pub(crate) outside: Duration,
     /// Of the process and all that it waited for. A place that stays up has none.
     pub(crate) usage: Option<Usage>,
+    /// The kernel's own counters, by how much each grew.
+    pub(crate) counters: BTreeMap<String, f64>,
+    /// System calls of all of them to the host, where they were counted.
+    pub(crate) host_calls: Option<u64>,
+}
+
+/// The counters in what the program printed: `# NAME COUNT`.
+pub(crate) fn counter(line: &str) -> Option<(String, f64)> {
+    let (name, count) = line.trim().strip_prefix("# ")?.split_once(' ')?;
+    Some((name.to_string(), count.parse().ok()?))
 }
 
 /// How long a run may take before it is given up.
-const PATIENCE: Duration = Duration::from_secs(900);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Runs the command to its end, on one CPU if `pinned`.
 ///
 /// # Errors
 /// If it cannot be started, fails (with what it wrote to stderr), or does not end.
-pub(crate) fn run(command: &mut Command, pinned: Option<usize>) -> anyhow::Result<Sample> {
+pub(crate) fn run(
+    command: &mut Command,
+    pinned: Option<usize>,
+    patience: Duration,
+) -> anyhow::Result<Sample> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let start = Instant::now();
     let mut child = spawn(command, pinned)?;
-    let read = read_both(&mut child, start + PATIENCE);
+    let read = read_both(&mut child, start + patience);
     if read.is_err() {
         // It may have ended by itself.
         let _ = child.kill();
@@ -76,7 +91,9 @@ pub(crate) fn run(command: &mut Command, pinned: Option<usize>) -> anyhow::Resul
             if complaint.is_empty() { format!("ended with status {}", end.status) } else { complaint.into() }
         );
     }
-    Ok(Sample { figures: text.lines().filter_map(Figure::parse).collect(), outside, usage: Some(usage) })
+    let figures = text.lines().filter_map(Figure::parse).collect();
+    let counters = text.lines().filter_map(counter).collect();
+    Ok(Sample { figures, outside, usage: Some(usage), counters, host_calls: None })
 }
 
 /// Starts a process on the given CPU only.
@@ -104,7 +121,7 @@ fn read_both(child: &mut Child, deadline: Instant) -> anyhow::Result<(String, St
     while out.is_some() || err.is_some() {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            bail!("did not end within {} s", PATIENCE.as_secs());
+            bail!("did not end in time");
         }
         let mut fds = Vec::new();
         fds.extend(out.as_ref().map(|out| PollFd::from_borrowed_fd(out.as_fd(), PollFlags::IN)));
@@ -156,15 +173,20 @@ mod tests {
         let shell = |script: &str| {
             let mut command = Command::new("/bin/sh");
             command.args(["-c", script]);
-            run(&mut command, None)
+            run(&mut command, None, PATIENCE)
         };
-        let sample = shell("echo; echo @ x 2.5 ns 10; echo noise >&2").expect("it succeeds");
+        let sample =
+            shell("echo; echo '# kicks 7'; echo @ x 2.5 ns 10; echo noise >&2").expect("it succeeds");
         assert_eq!(sample.figures.len(), 1);
+        assert_eq!(sample.counters.get("kicks"), Some(&7.0));
         assert!(sample.usage.is_some_and(|usage| usage.minor_faults > 0));
         let error = shell("echo why >&2; exit 3").expect_err("it fails");
         assert_eq!(error.to_string(), "why");
+        let mut endless = Command::new("/bin/sleep");
+        let late = run(endless.arg("1000"), None, Duration::from_millis(10)).expect_err("it is given up");
+        assert_eq!(late.to_string(), "did not end in time");
         assert_eq!(shell("exit 3").expect_err("it fails").to_string(), "ended with status 3");
-        assert!(run(&mut Command::new("/nowhere/at/all"), None).is_err());
+        assert!(run(&mut Command::new("/nowhere/at/all"), None, PATIENCE).is_err());
     }
 
     #[test]
@@ -173,7 +195,7 @@ mod tests {
         let cpu = (0..CpuSet::MAX_CPU).find(|cpu| before.is_set(*cpu)).expect("a CPU");
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "echo @ cpus $(nproc) ns 1"]);
-        let sample = run(&mut command, Some(cpu)).expect("it runs");
+        let sample = run(&mut command, Some(cpu), PATIENCE).expect("it runs");
         assert_eq!(sample.figures.first().map(|figure| figure.value), Some(1.0));
         assert!(sched_getaffinity(None).expect("an affinity") == before);
     }

@@ -67,7 +67,7 @@ impl Session {
                 if status != "0" {
                     bail!("{}", if said.is_empty() { format!("ended with status {status}") } else { said });
                 }
-                return Ok(Sample { figures, outside: start.elapsed(), usage: None });
+                return Ok(Sample { figures, outside: start.elapsed(), ..Sample::default() });
             }
             match Figure::parse(line) {
                 Some(figure) => figures.push(figure),

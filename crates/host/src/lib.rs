@@ -9,6 +9,7 @@ pub mod clock;
 pub mod descriptors;
 pub mod lock;
 pub mod membarrier;
+pub mod perf;
 pub mod process;
 pub mod signal;
 pub mod timex;

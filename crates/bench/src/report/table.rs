@@ -104,6 +104,14 @@ fn in_full(row: &Row<'_>) -> String {
                 text += &format!(", {} host calls", super::digits(calls));
             }
         }
+        // What the host counts for kernel and guests is in the numbers above.
+        let own = |name: &str| !name.starts_with("kernel_") && !name.starts_with("guests_");
+        let counts = cell.kernel.iter().filter(|(name, count)| own(name) && **count >= 0.01);
+        let counts: Vec<_> =
+            counts.map(|(name, count)| format!("{} {name}", super::digits(*count))).collect();
+        if !counts.is_empty() {
+            text += &format!("; in the kernel: {}", counts.join(", "));
+        }
         text.push('\n');
     }
     text
