@@ -72,6 +72,26 @@ pub(crate) fn sched_yield() {
     let _ = call!(24);
 }
 
+/// Processor time of this process, kernel's included, in nanoseconds.
+pub(crate) fn process_cpu_ns() -> u64 {
+    let mut time = [0u64; 2];
+    let _ = must("clock_gettime", call!(228, 2, time.as_mut_ptr()));
+    time[0].saturating_mul(1_000_000_000).saturating_add(time[1])
+}
+/// Keeps this process on one of the CPUs that it may use: the `index`th, round and round.
+pub(crate) fn pin_to_one_of_its_cpus(index: usize) {
+    let mut set = [0u64; 16];
+    let _ = must("sched_getaffinity", call!(204, 0, size_of_val(&set), set.as_mut_ptr()));
+    let is_in = |cpu: &usize| set.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1);
+    let cpus: Vec<usize> = (0..set.len() * 64).filter(is_in).collect();
+    let cpu = cpus.get(index % cpus.len().max(1)).copied().unwrap_or(0);
+    let mut one = [0u64; 16];
+    if let Some(word) = one.get_mut(cpu / 64) {
+        *word = 1 << (cpu % 64);
+    }
+    let _ = must("sched_setaffinity", call!(203, 0, size_of_val(&one), one.as_ptr()));
+}
+
 /// A descriptor that is never closed: the program is short-lived.
 #[derive(Clone, Copy)]
 pub(crate) struct Fd(usize);
