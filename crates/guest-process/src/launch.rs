@@ -5,6 +5,7 @@
 //! prepared before, and neither allocates nor locks.
 #![allow(unsafe_code, reason = "fork, and the raw calls of its child")]
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -14,9 +15,9 @@ use std::path::{Path, PathBuf};
 use platform::PlatformError;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use crate::CONTROL_FD;
 use crate::deadline::PATIENCE;
 
 /// Descriptors that the child must not overwrite while it arranges its own lie from here on.
@@ -26,46 +27,102 @@ const STACK: u64 = 8 << 20;
 
 /// Starts the stub with these descriptors, from 0 on: its control socket first; returns its pid. It waits at its entry, its
 /// environment empty, in a session of its own.
+///
+/// # Errors
+/// What the host forbids.
 pub fn launch(image: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<i32, PlatformError> {
-    let failed = |what| move |source| PlatformError { what, source };
-    let image = executable_file(image)?;
-    let image = high(image.as_fd()).map_err(failed("duplicating a descriptor"))?;
-    let descriptors: Vec<OwnedFd> = descriptors
-        .iter()
-        .map(|descriptor| high(*descriptor))
-        .collect::<io::Result<_>>()
-        .map_err(failed("duplicating a descriptor"))?;
-    let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-    let (mut report, child_report) = pipe().map_err(failed("making a pipe"))?;
+    let prepared = Prepared::new(image, descriptors)?;
     let kernel = std::process::id().cast_signed();
-    // SAFETY: the child keeps to what this module's head says.
-    match unsafe { libc::fork() } {
-        -1 => Err(failed("making the first guest process")(io::Error::last_os_error())),
-        0 => {
-            // SAFETY: as above; it never returns.
-            unsafe { child(image.as_raw_fd(), &numbers, child_report.as_raw_fd(), kernel) }
-        }
-        pid => {
-            drop(child_report);
-            let mut errno = [0u8; 4];
-            if !readable_soon(&report)
-                && let Some(child) = Pid::from_raw(pid)
-            {
-                // Our unreaped child; an error means that it is dead already.
-                let _ = rustix::process::kill_process(child, Signal::KILL);
-            }
-            match report.read_exact(&mut errno) {
-                // Closed by the exec.
-                Err(_) => Ok(pid),
-                Ok(()) => {
-                    // An error is ECHILD: nothing left to reap.
-                    let _ = host::wait::wait(pid, libc::WEXITED);
-                    let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
-                    Err(failed("executing the stub")(source))
-                }
-            }
+    let pid = fork(|| child(&prepared, kernel)).map_err(failed("making the first guest process"))?;
+    match prepared.reports(pid) {
+        (_, None) => Ok(pid),
+        (_, Some(error)) => {
+            // An error is ECHILD: nothing left to reap.
+            let _ = host::wait::wait(pid, libc::WEXITED);
+            Err(failed("executing the stub")(error))
         }
     }
+}
+
+/// Forks; the child's life keeps to what this module's head says.
+pub(crate) fn fork(child: impl FnOnce()) -> io::Result<i32> {
+    // SAFETY: see above.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            child();
+            exit(1)
+        }
+        pid => Ok(pid),
+    }
+}
+
+fn failed(what: &'static str) -> impl Fn(io::Error) -> PlatformError {
+    move |source| PlatformError { what, source }
+}
+
+/// What a child needs that is to execute the stub, made before the fork.
+pub(crate) struct Prepared {
+    image: OwnedFd,
+    descriptors: Vec<OwnedFd>,
+    report: File,
+    child_report: OwnedFd,
+}
+
+impl Prepared {
+    pub(crate) fn new(image: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<Prepared, PlatformError> {
+        let image = executable_file(image)?;
+        let image = high(image.as_fd()).map_err(failed("duplicating a descriptor"))?;
+        let descriptors = descriptors.iter().map(|descriptor| high(*descriptor)).collect::<io::Result<_>>();
+        let descriptors = descriptors.map_err(failed("duplicating a descriptor"))?;
+        let (report, child_report) = pipe().map_err(failed("making a pipe"))?;
+        Ok(Prepared { image, descriptors, report, child_report })
+    }
+
+    /// In the parent: what its children tell, and the error that one of them met, once all have executed the stub or
+    /// ended. `child`, which is not reaped yet, is killed if that takes too long.
+    pub(crate) fn reports(self, child: i32) -> (Vec<i32>, Option<io::Error>) {
+        let Prepared { mut report, child_report, .. } = self;
+        drop(child_report);
+        let (mut told, mut error) = (Vec::new(), None);
+        let mut word = [0u8; 4];
+        while readable_soon(&report) {
+            match report.read_exact(&mut word).map(|()| i32::from_ne_bytes(word)) {
+                Ok(number @ 0..) => told.push(number),
+                Ok(errno) => error = Some(io::Error::from_raw_os_error(errno.saturating_neg())),
+                // Closed by the exec.
+                Err(_) => return (told, error),
+            }
+        }
+        if let Some(child) = Pid::from_raw(child) {
+            // An error means that it is dead already.
+            let _ = rustix::process::kill_process(child, Signal::KILL);
+        }
+        (told, Some(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// In a child: tells the parent a number.
+    pub(crate) fn tell(&self, number: i32) {
+        // A pipe takes a word at once, or its reader is gone.
+        let _ = rustix::io::write(&self.child_report, &number.to_ne_bytes());
+    }
+
+    /// In a child: tells the parent an error, and ends.
+    pub(crate) fn fail(&self, errno: Errno) -> ! {
+        self.tell(errno.raw_os_error().saturating_neg());
+        exit(127)
+    }
+}
+
+/// Ends a child.
+pub(crate) fn exit(status: i32) -> ! {
+    // SAFETY: nothing of the parent's runs here.
+    unsafe { libc::_exit(status) }
+}
+
+/// The last error of a raw call.
+pub(crate) fn last_errno() -> Errno {
+    io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
 /// Waits for a report or the end of the pipe; `false` if neither comes in time.
@@ -81,16 +138,24 @@ fn readable_soon(report: &File) -> bool {
     }
 }
 
-/// # Safety
-/// Only in a fresh fork child.
-unsafe fn child(image: RawFd, descriptors: &[RawFd], report: RawFd, kernel: i32) -> ! {
+/// The life of the first guest process. `parent`: what `getppid` gives while the kernel lives.
+pub(crate) fn child(prepared: &Prepared, parent: i32) -> ! {
+    if let Err(errno) = rustix::process::setsid()
+        .and_then(|_| rustix::process::set_parent_process_death_signal(Some(Signal::KILL)))
+    {
+        prepared.fail(errno);
+    }
+    // Armed too late.
+    if Pid::as_raw(rustix::process::getppid()) != parent {
+        exit(1);
+    }
+    execute(prepared, c"umlaut-guest", &prepared.descriptors)
+}
+
+/// In a child: executes the stub under `name`, with these descriptors from 0 on.
+pub(crate) fn execute(prepared: &Prepared, name: &CStr, descriptors: &[OwnedFd]) -> ! {
     // SAFETY: raw calls on integers, and on structures and strings that live in this frame or for ever.
     unsafe {
-        libc::setsid();
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
-        if libc::getppid() != kernel {
-            libc::_exit(1);
-        }
         // Ignored signals are still shown to a tracer, and cannot end what is parked without one.
         let ignore = [libc::SIG_IGN, 0, 0, 0];
         for signal in 1..=64 {
@@ -106,35 +171,30 @@ unsafe fn child(image: RawFd, descriptors: &[RawFd], report: RawFd, kernel: i32)
         libc::umask(0o077);
         let ready = libc::chdir(c"/".as_ptr()) == 0
             && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-            && (0..).zip(descriptors).all(|(number, descriptor)| libc::dup2(*descriptor, number) >= 0)
-            && close_from(CONTROL_FD + descriptors.len() as u32);
+            && (0..).zip(descriptors).all(|(number, it)| libc::dup2(it.as_raw_fd(), number) >= 0)
+            && close_all_from(descriptors.len() as u32);
         if ready {
-            let arguments = [c"umlaut-guest".as_ptr(), std::ptr::null()];
+            let arguments = [name.as_ptr(), std::ptr::null()];
             let environment = [std::ptr::null::<libc::c_char>()];
             libc::syscall(
                 libc::SYS_execveat,
-                image,
+                prepared.image.as_raw_fd(),
                 c"".as_ptr(),
                 arguments.as_ptr(),
                 environment.as_ptr(),
                 libc::AT_EMPTY_PATH,
             );
         }
-        let errno = *libc::__errno_location();
-        libc::write(report, (&raw const errno).cast(), 4);
-        libc::_exit(127)
     }
+    prepared.fail(last_errno())
 }
 
-/// Closes everything from `above` on at exec.
-///
-/// # Safety
-/// Only in a fresh fork child.
-unsafe fn close_from(above: libc::c_uint) -> bool {
+/// In a child: closes all descriptors from `first` on at exec.
+fn close_all_from(first: u32) -> bool {
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
     // SAFETY: descriptors of this process, which nothing uses any more.
     unsafe {
-        if libc::syscall(libc::SYS_close_range, above, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC) == 0 {
+        if libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC) == 0 {
             return true;
         }
         // Before Linux 5.11.
@@ -142,7 +202,7 @@ unsafe fn close_from(above: libc::c_uint) -> bool {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
             return false;
         }
-        for descriptor in above..u32::try_from(limit.rlim_max).unwrap_or(1 << 20).min(1 << 20) {
+        for descriptor in first..u32::try_from(limit.rlim_max).unwrap_or(1 << 20).min(1 << 20) {
             libc::fcntl(descriptor.cast_signed(), libc::F_SETFD, libc::FD_CLOEXEC);
         }
     }

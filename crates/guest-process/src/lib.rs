@@ -4,7 +4,7 @@
 //! share; [`Placement`], which keeps a guest thread on its kernel thread's CPU; [`Deadlines`], for what it must
 //! do at once; [`bpf::Assembler`], for the seccomp filter that each has.
 //!
-//! Modules: `launch` and `image` (the only fork and exec), `first`, `control` (the socket by which descriptors
+//! Modules: `launch` and `image` (the only fork and exec), `namespace` (a pid namespace around them), `first`, `control` (the socket by which descriptors
 //! reach a guest process), `encode` (host calls as numbers), `slots`, `meter`, `ticker` (a thread that looks
 //! every so often).
 //!
@@ -20,6 +20,7 @@ mod guests;
 mod image;
 mod launch;
 mod meter;
+mod namespace;
 mod placement;
 mod process;
 mod slots;
@@ -33,6 +34,7 @@ pub use guests::Guests;
 pub use image::{executable, exiting_image};
 pub use launch::{executable_file, launch};
 pub use meter::ThreadMeter;
+pub use namespace::{Namespace, launch_in_namespace};
 pub use placement::{Pin, Placement};
 pub use process::{Process, guest_range};
 pub use slots::Slots;

@@ -15,6 +15,7 @@ use platform::{AddressSpace, ExitStatus, GuestRange, HostUsage, Reach, Vdso};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use crate::guests::Guests;
+use crate::namespace::{self, Namespace};
 use crate::slots::Slots;
 
 /// A guest host process.
@@ -26,6 +27,8 @@ pub struct Process {
     /// and closed them, or another thread's host call would receive them.
     pub control: Mutex<OwnedFd>,
     pub slots: Arc<Slots>,
+    /// The pid namespace that it lives in, if that is not the kernel's.
+    pub namespace: Option<Arc<Namespace>>,
     /// `/proc/PID/mem`, opened when first needed.
     memory: OnceLock<Option<File>>,
     last_usage: Arc<OnceLock<HostUsage>>,
@@ -41,6 +44,7 @@ impl Process {
         tgid: i32,
         control: OwnedFd,
         slots: Arc<Slots>,
+        namespace: Option<Arc<Namespace>>,
     ) -> std::io::Result<Process> {
         let pid = Pid::from_raw(tgid).ok_or(rustix::io::Errno::SRCH)?;
         if !guests.processes.lock().insert(tgid) {
@@ -53,6 +57,7 @@ impl Process {
                 pidfd,
                 control: Mutex::new(control),
                 slots,
+                namespace,
                 memory: OnceLock::new(),
                 last_usage: Arc::default(),
             }),
@@ -71,6 +76,29 @@ impl Process {
             Ok(Some(WaitInfo { status, .. })) => ExitStatus::Killed(status & 0x7f),
             Ok(None) | Err(_) => ExitStatus::Killed(libc::SIGKILL),
         }
+    }
+
+    /// What `getppid` gives in it while the kernel lives: a parent outside its pid namespace is 0.
+    pub fn parent(&self) -> u32 {
+        if self.namespace.is_some() { 0 } else { self.guests.kernel }
+    }
+
+    /// The kernel's name for the thread that is `tid` to the process itself.
+    ///
+    /// # Errors
+    /// `ESRCH` if it has none.
+    pub fn thread(&self, tid: i32) -> std::io::Result<i32> {
+        if self.namespace.is_some() {
+            return namespace::thread(self.tgid, tid);
+        }
+        // A thread of this very process, or an error.
+        host::signal::send_to_thread(self.tgid, tid, 0)?;
+        Ok(tid)
+    }
+
+    /// The kernel's name for its child that is `pid` to the process itself.
+    pub fn sibling(&self, pid: i32) -> Option<i32> {
+        if self.namespace.is_some() { namespace::child(pid) } else { Some(pid) }
     }
 
     /// Its `/proc/PID/mem`, where the host opens that.

@@ -89,13 +89,15 @@ impl Tracee {
         let checked_in = check_in(&ours);
         // One that died before is known by its parent's word only: enough for reaping what is no guest's.
         let pid = match (&checked_in, &cloned) {
-            (Ok(pid), _) | (Err(_), Ok(pid)) => Ok(*pid),
-            (Err(_), Err(_)) => Err(io::Error::from(rustix::io::Errno::SRCH)),
+            (Ok(pid), _) => Some(*pid),
+            (Err(_), Ok(pid)) => self.process.sibling(*pid),
+            (Err(_), Err(_)) => None,
         };
-        let child = pid.and_then(|pid| {
+        let child = pid.ok_or(io::Error::from(rustix::io::Errno::SRCH)).and_then(|pid| {
             // Ours, whether it lives still or not; only a pid that is not of a child of ours is an error.
             host::wait::wait(pid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
-            Process::register(Arc::clone(&self.shared.guests), pid, ours, Arc::clone(slots))
+            let namespace = self.process.namespace.clone();
+            Process::register(Arc::clone(&self.shared.guests), pid, ours, Arc::clone(slots), namespace)
         });
         cloned?;
         checked_in?;
@@ -108,7 +110,7 @@ impl Tracee {
         let layout = self.shared.layout;
         let regs = Registers {
             rbx: u64::from(flags),
-            rbp: u64::from(self.shared.guests.kernel),
+            rbp: u64::from(self.process.parent()),
             r13: layout.scratch(self.slot),
             ..self.borrow_thread()
         };
@@ -130,10 +132,7 @@ impl Tracee {
         self.counters.add(Event::HostCall, 1);
         let made = self.run_stub(self.shared.layout.thread(), regs, false).map_err(gone).and_then(|regs| {
             let tid = answer(regs.rax).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))?;
-            let tid = i32::try_from(tid).map_err(|_| rustix::io::Errno::SRCH)?;
-            // A thread of this very process, or an error.
-            host::signal::send_to_thread(process.tgid, tid, 0)?;
-            Ok(tid)
+            process.thread(i32::try_from(tid).map_err(|_| rustix::io::Errno::SRCH)?)
         });
         match made {
             Ok(tid) => {

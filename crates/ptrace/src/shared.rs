@@ -44,6 +44,8 @@ pub struct Options {
     pub eager_registers: bool,
     /// Keep a guest thread on the CPU of the kernel thread that serves it.
     pub placement: bool,
+    /// Put guest processes into a pid namespace, where the host allows one: they end with it whatever they do.
+    pub namespace: bool,
     /// Bytes of private writable memory that a guest process may map, on the host too (its `RLIMIT_DATA`).
     pub data_limit: Option<u64>,
 }
@@ -51,7 +53,14 @@ pub struct Options {
 impl Options {
     /// Everything on that makes it fast.
     pub fn new(mode: Mode) -> Options {
-        Options { mode, batch: true, eager_registers: false, placement: true, data_limit: None }
+        Options {
+            mode,
+            batch: true,
+            eager_registers: false,
+            placement: true,
+            namespace: true,
+            data_limit: None,
+        }
     }
 }
 

@@ -6,13 +6,14 @@
 //! guest process is a fork of it.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use abi::PAGE_SIZE;
 use guest_process::{
-    Process, RawCall, Slots, answer, control_socket, find_vdso, launch, read_maps, set_limits,
+    Namespace, Process, RawCall, Slots, answer, control_socket, find_vdso, launch, launch_in_namespace,
+    read_maps, set_limits,
 };
 use platform::{Context, NewProcess, PlatformError, Registers, Trap, Vdso};
 
@@ -68,13 +69,31 @@ fn serve(shared: &Arc<Shared>, mut zygote: Tracee, inbox: &Receiver<Request>) {
     }
 }
 
+/// In a pid namespace of its own where that is to be had; else guests are ended by PDEATHSIG and the supervisor alone.
 fn make_zygote(shared: &Arc<Shared>) -> Result<Tracee, PlatformError> {
+    if shared.options.namespace {
+        match make_zygote_by(shared, |image, descriptors| {
+            launch_in_namespace(image, descriptors).map(|(pid, namespace)| (pid, Some(Arc::new(namespace))))
+        }) {
+            Ok(zygote) => return Ok(zygote),
+            Err(error) => tracing::debug!(%error, "no pid namespace around guest processes"),
+        }
+    }
+    make_zygote_by(shared, |image, descriptors| launch(image, descriptors).map(|pid| (pid, None)))
+}
+
+type Launched = (i32, Option<Arc<Namespace>>);
+
+fn make_zygote_by(
+    shared: &Arc<Shared>,
+    launch: impl FnOnce(&[u8], &[BorrowedFd<'_>]) -> Result<Launched, PlatformError>,
+) -> Result<Tracee, PlatformError> {
     let (ours, theirs) = control_socket().map_err(failed("making a control socket"))?;
-    let pid = launch(&shared.layout.image(), &[theirs.as_fd()])?;
+    let (pid, namespace) = launch(&shared.layout.image(), &[theirs.as_fd()])?;
     drop(theirs);
-    let process =
-        Process::register(Arc::clone(&shared.guests), pid, ours, Arc::new(Slots::with(SLOTS as u32, 0)))
-            .map_err(failed("watching the first guest process"))?;
+    let slots = Arc::new(Slots::with(SLOTS as u32, 0));
+    let process = Process::register(Arc::clone(&shared.guests), pid, ours, slots, namespace)
+        .map_err(failed("watching the first guest process"))?;
     let mut zygote = Tracee::attach(Arc::clone(shared), Arc::new(process), pid, 0, Registers::default())?;
     let vdso = set_up(&mut zygote).map_err(failed("setting up the first guest process"))?;
     try_mode(&mut zygote).map_err(failed("trying to intercept a system call"))?;
@@ -99,7 +118,7 @@ fn set_up(zygote: &mut Tracee) -> io::Result<Option<Vdso>> {
     set_limits(pid, shared.options.data_limit)?;
     let pdeathsig = [libc::PR_SET_PDEATHSIG as u64, libc::SIGKILL as u64, 0, 0, 0, 0];
     call(zygote, libc::SYS_prctl, pdeathsig)?;
-    if call(zygote, libc::SYS_getppid, [0; 6])? != u64::from(shared.guests.kernel) {
+    if call(zygote, libc::SYS_getppid, [0; 6])? != u64::from(zygote.process.parent()) {
         return Err(io::Error::other("its parent is not the kernel"));
     }
     // What the stub closes descriptors by, since Linux 5.9.
@@ -212,7 +231,8 @@ mod tests {
     #[test]
     fn the_filter_is_in_force() {
         let killed = Err(ExitStatus::Killed(libc::SIGSYS));
-        assert_eq!(native(RawCall::new(libc::SYS_getppid, [0; 6])), Ok(u64::from(std::process::id())));
+        let parent = u64::from(zygote().process.parent());
+        assert_eq!(native(RawCall::new(libc::SYS_getppid, [0; 6])), Ok(parent));
         assert_eq!(native(RawCall::new(libc::SYS_getuid, [0; 6])), killed);
         assert_eq!(native(RawCall::new(libc::SYS_mkdir, [0; 6])), killed);
         // The stub's own range cannot be given up.
@@ -220,6 +240,60 @@ mod tests {
         let exit_signal = u64::from(filter::CLONE_FORK) | libc::SIGCHLD as u64;
         assert_eq!(native(RawCall::new(libc::SYS_clone, [exit_signal, 0, 0, 0, 0, 0])), killed);
         assert_eq!(native(RawCall::new(libc::SYS_prctl, [1, 0, 0, 0, 0, 0])), killed);
+    }
+
+    /// A guest process that wants to outlive the kernel: disarmed, without a tracer, in the kernel's hands no more.
+    fn hidden_guest() -> ! {
+        let shared = Arc::new(Shared::new(Options::new(Mode::Sysemu)).unwrap());
+        let (ours, theirs) = control_socket().unwrap();
+        let (pid, namespace) = launch_in_namespace(&shared.layout.image(), &[theirs.as_fd()]).unwrap();
+        let (slots, namespace) = (Arc::new(Slots::with(SLOTS as u32, 0)), Some(Arc::new(namespace)));
+        let process = Process::register(Arc::clone(&shared.guests), pid, ours, slots, namespace).unwrap();
+        let regs = Registers::default();
+        let mut guest = Tracee::attach(Arc::clone(&shared), Arc::new(process), pid, 0, regs).unwrap();
+        call(&mut guest, libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as u64, 0, 0, 0, 0, 0]).unwrap();
+        let parked = in_stub(*guest.registers(), shared.layout.text());
+        crate::sys::set_registers(pid, &parked).unwrap();
+        crate::sys::detach(pid).unwrap();
+        println!("pid {pid}");
+        loop {
+            std::thread::park();
+        }
+    }
+
+    #[test]
+    fn a_guest_that_disarms_its_parents_death_ends_with_the_namespace() {
+        use std::io::BufRead;
+        const ROLE: &str = "UMLAUT_TEST_HIDES";
+        if std::env::var_os(ROLE).is_some() {
+            hidden_guest();
+        }
+        let ability = "pid namespace around guests";
+        if !crate::probe::probe()
+            .iter()
+            .any(|found| found.name == ability && found.state == crate::probe::State::Ok)
+        {
+            println!("skipped: this host allows no pid namespaces");
+            return;
+        }
+        let test = "spawner::tests::a_guest_that_disarms_its_parents_death_ends_with_the_namespace";
+        let mut kernel = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(ROLE, "1")
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = io::BufReader::new(kernel.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let line = lines.find(|line| line.contains("pid ")).expect("the guest's pid");
+        let pid: i32 = line.split_once("pid ").unwrap().1.parse().unwrap();
+        assert!(!guest_process::is_zombie(pid, pid), "it lives");
+        kernel.kill().unwrap();
+        kernel.wait().unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !guest_process::is_zombie(pid, pid) {
+            assert!(std::time::Instant::now() < deadline, "it outlives the kernel");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
     }
 
     /// `pause` never comes back by itself: what is to come back soon is killed, what may wait is not.

@@ -22,6 +22,11 @@ fn ptrace() {
 }
 
 #[test]
+fn without_a_pid_namespace() {
+    conforms("without_a_pid_namespace", Options { namespace: false, ..Options::new(Mode::Sysemu) });
+}
+
+#[test]
 fn sysemu_without_the_fast_ways() {
     let slow =
         Options { batch: false, eager_registers: true, placement: false, ..Options::new(Mode::Sysemu) };

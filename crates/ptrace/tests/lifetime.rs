@@ -154,9 +154,65 @@ fn child_pids() -> Vec<i32> {
         .collect()
 }
 
+fn name(pid: i32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap().trim().to_owned()
+}
+
+/// The one that others are forked from, while there are no others.
+fn first_guest() -> i32 {
+    let guests: Vec<i32> = child_pids().into_iter().filter(|pid| name(*pid) == "umlaut-guest").collect();
+    assert_eq!(guests.len(), 1);
+    guests[0]
+}
+
+/// The numbers of a process in its namespaces, the kernel's first.
+fn numbers(pid: i32) -> Vec<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap();
+    line.split_ascii_whitespace().map(|number| number.parse().unwrap()).collect()
+}
+
+/// Whether this host lets us put guests into a pid namespace.
+fn namespaces() -> bool {
+    ptrace::probe::probe().iter().any(|ability| {
+        ability.name == "pid namespace around guests" && ability.state == ptrace::probe::State::Ok
+    })
+}
+
+/// Its init is killed from outside: all guests end with it, and new ones come in a new namespace.
+fn init_killed() {
+    let platform = platform();
+    let mut guest = Guest::new(&platform, Code::new().call(1, &[]).spin());
+    let own = numbers(guest.space.host_pid());
+    if !namespaces() {
+        println!("skipped: this host allows no pid namespaces");
+        assert_eq!(own.len(), numbers(std::process::id().cast_signed()).len());
+        return;
+    }
+    assert_eq!(own.len(), numbers(std::process::id().cast_signed()).len() + 1);
+    let inits: Vec<i32> = child_pids().into_iter().filter(|pid| numbers(*pid).last() == Some(&1)).collect();
+    assert_eq!(inits.len(), 1);
+    signal(inits[0], libc::SIGTERM);
+    assert!(matches!(guest.trap(), Trap::Syscall(_)), "it takes no other signal");
+    signal(inits[0], libc::SIGKILL);
+    assert_eq!(guest.trap(), Trap::Died(ExitStatus::Killed(libc::SIGKILL)));
+    drop(guest);
+    let mut fresh = Guest::new(&platform, Code::new().call(2, &[]));
+    assert!(matches!(fresh.trap(), Trap::Syscall(entry) if entry.number == 2));
+    assert_eq!(numbers(fresh.space.host_pid()).len(), own.len());
+    assert!(!std::fs::exists(format!("/proc/{}", inits[0])).unwrap());
+}
+
+#[test]
+fn guests_end_with_their_pid_namespace() {
+    common::also_as_nobody("guests_end_with_their_pid_namespace", || {
+        alone("guests_end_with_their_pid_namespace", init_killed);
+    });
+}
+
 fn zygote_killed() {
     let platform = platform();
-    let zygote = child_pids()[0];
+    let zygote = first_guest();
     let mut guest = Guest::new(&platform, Code::new().call(1, &[]));
     signal(zygote, libc::SIGKILL);
     let mut fresh = Guest::new(&platform, Code::new().call(2, &[]));
@@ -242,6 +298,8 @@ fn rounds_leave_nothing() {
 fn killed_at_any_moment() {
     for mode in [Mode::Sysemu, Mode::Syscall] {
         killed_at_any_moment_in(mode);
+        // The platform's end is the end of a thread.
+        eventually("a platform's processes outlive it", || child_pids().is_empty());
     }
 }
 

@@ -117,7 +117,7 @@ impl Guest {
         // Ours, whether it lives still or not; only a pid that is not of a child of ours is an error.
         host::wait::wait(pid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
         let process =
-            Process::register(Arc::clone(&self.shared.guests), pid, ours, Arc::clone(&channels.slots))?;
+            Process::register(Arc::clone(&self.shared.guests), pid, ours, Arc::clone(&channels.slots), None)?;
         cloned?;
         checked_in?;
         self.copy_state_to(&channel, slot)?;

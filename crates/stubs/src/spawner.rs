@@ -76,7 +76,7 @@ fn make_zygote(shared: &Arc<Shared>) -> Result<Guest, PlatformError> {
     let (ours, theirs) = control_socket().map_err(failed("making a control socket"))?;
     let pid = launch(&shared.layout.image(), &[theirs.as_fd(), channels.file()])?;
     drop(theirs);
-    let process = Process::register(Arc::clone(&shared.guests), pid, ours, Arc::clone(&channels.slots))
+    let process = Process::register(Arc::clone(&shared.guests), pid, ours, Arc::clone(&channels.slots), None)
         .map_err(failed("watching the first guest process"))?;
     let process = Arc::new(process);
     let watch = shared.reaper.watch(&process).map_err(failed("watching the first guest process"))?;

@@ -104,7 +104,7 @@ pub(crate) fn adopt_orphans() {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
 }
 
-/// Reaps what was adopted.
+/// Reaps what was adopted, and other children that have ended.
 pub(crate) fn reap_orphans() {
     while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
 }
@@ -134,9 +134,11 @@ pub(crate) fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) ->
 pub(crate) fn nothing_is_left(what: &str) {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
+        // The init of a pid namespace ends when all in it are reaped.
+        reap_orphans();
         let left = descendants(own_pid());
         if left.is_empty() {
-            return reap_orphans();
+            return;
         }
         assert!(Instant::now() < deadline, "{what}: {left:?}");
         std::thread::sleep(Duration::from_millis(5));

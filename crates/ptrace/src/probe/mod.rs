@@ -73,9 +73,9 @@ pub fn probe() -> Vec<Ability> {
         Ability::of("FSGSBASE", other::fsgsbase),
         Ability::of("pidfd", other::pidfd),
         Ability::of("close_range", other::close_range),
-        Ability::of("user namespaces", other::user_namespaces)
-            .or_else("guests are ended through PDEATHSIG and the supervisor"),
-        Ability::of("pid namespaces", other::pid_namespaces),
+        Ability::of("user namespaces", other::user_namespaces),
+        Ability::of("pid namespace around guests", other::pid_namespaces)
+            .or_else("guests are ended through PDEATHSIG and the supervisor alone"),
         landlock(),
         kvm(),
     ]
