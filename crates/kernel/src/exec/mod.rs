@@ -23,7 +23,7 @@ impl CurrentTask {
     /// environment's PATH (like `execvp`).
     pub(crate) fn exec_by_path(&mut self, mut exec: ExecArguments) -> SysResult<()> {
         if exec.path.contains(&b'/') {
-            return self.exec(&exec);
+            return self.first_exec(&exec);
         }
         let name = std::mem::take(&mut exec.path);
         let path = exec
@@ -38,7 +38,7 @@ impl CurrentTask {
                 exec.path.push(b'/');
             }
             exec.path.extend(&name);
-            match self.exec(&exec) {
+            match self.first_exec(&exec) {
                 Ok(()) => return Ok(()),
                 Err(error) => match error.errno() {
                     Some(Errno::ENOENT | Errno::ENOTDIR) => {}
@@ -48,6 +48,12 @@ impl CurrentTask {
             }
         }
         Err(failure.into())
+    }
+
+    fn first_exec(&mut self, exec: &ExecArguments) -> SysResult<()> {
+        self.exec(exec)?;
+        self.trace_first_exec(exec);
+        Ok(())
     }
 
     /// Makes `path` the current directory.

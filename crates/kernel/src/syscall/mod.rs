@@ -7,6 +7,7 @@
 
 mod arg;
 pub mod filter;
+mod first_exec;
 pub(crate) mod row;
 pub mod show;
 pub mod table;

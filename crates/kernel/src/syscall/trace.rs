@@ -10,16 +10,20 @@ use abi::{Errno, Siginfo, Signal, UserAddr};
 use platform::{Event, SyscallEntry};
 use sync::{Mutex, SysResult, order};
 
+use crate::exec::ExecArguments;
 use crate::mm::Mm;
 use crate::profile::What;
 use crate::signal::StopState;
 use crate::syscall::filter::{Filter, UnknownName};
+use crate::syscall::first_exec::FirstExec;
 use crate::syscall::show::{self, Phase, Printer, TraceMemory};
 use crate::syscall::{Outcome, Row, table};
 use crate::task::{CurrentTask, GroupExit};
 
 /// Results stand in this column, where the call is shorter.
 const RESULT_COLUMN: usize = 40;
+/// The number of `execve`.
+const EXECVE: u64 = 59;
 /// Longest string or list shown.
 const MAX_STRING: usize = 32;
 
@@ -230,6 +234,19 @@ impl CurrentTask {
             trace.end(tid, row.name, &format!("{})", rest.arguments), &text);
         }
         result
+    }
+
+    /// A line for the main program's start, as if it had made that call itself.
+    pub(crate) fn trace_first_exec(&self, exec: &ExecArguments) {
+        let Some(row) = table::row(EXECVE) else { return };
+        let Some(trace) = self.kernel().trace.as_ref().filter(|trace| trace.filter.wants(EXECVE)) else {
+            return;
+        };
+        let first = FirstExec::new(exec);
+        let shown = show_before(row, &first.words, &first);
+        let arguments = first_part(&shown).0;
+        trace.begin(self.tid(), &format!("{}({arguments}", row.name));
+        trace.end(self.tid(), row.name, ")", "0");
     }
 
     /// A line for a call that Linux does not have.
