@@ -7,8 +7,8 @@ use abi::{Errno, FileMode, FileType};
 use kernel::tty::Entry;
 use sync::{Mutex, SysResult, order};
 use vfs::{
-    AttributeChange, Attributes, Caller, DirSink, FileDescription, FileOps, FileSystem, Inode, InodeOps,
-    NewNode, NewNodeKind, OpenHow, Seek,
+    AttributeChange, Attributes, Caller, FileOps, FileSystem, Inode, InodeOps, ListedDirectory, ListedEntry,
+    NewNode, NewNodeKind, OpenHow,
 };
 
 use crate::{DevPts, Place};
@@ -105,7 +105,10 @@ impl InodeOps for Node {
 
     fn open(&self, this: &Arc<Inode>, _: OpenHow, _: &dyn Caller) -> SysResult<Box<dyn FileOps>> {
         match self.place {
-            Place::Root => Ok(Box::new(Directory { inode: this.clone(), position: Mutex::new(0) })),
+            Place::Root => {
+                let inode = this.clone();
+                Ok(Box::new(ListedDirectory::new(move || list(&inode))))
+            }
             _ => Err(Errno::ENXIO.into()),
         }
     }
@@ -139,49 +142,24 @@ impl InodeOps for Node {
     }
 }
 
-/// The open directory.
-struct Directory {
-    inode: Arc<Inode>,
-    position: Mutex<order::File, u64>,
-}
-
-impl FileOps for Directory {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn seek(&self, _: &FileDescription, to: Seek) -> SysResult<u64> {
-        let mut position = self.position.lock();
-        let new = match to {
-            Seek::Set(at) => u64::try_from(at).map_err(|_| Errno::EINVAL)?,
-            Seek::Current(by) => position.checked_add_signed(by).ok_or(Errno::EINVAL)?,
-            _ => return Err(Errno::EINVAL.into()),
-        };
-        *position = new;
-        Ok(new)
-    }
-
-    fn read_dir(&self, _: &FileDescription, _: &dyn Caller, to: &mut dyn DirSink) -> SysResult<()> {
-        let node: &Node = self.inode.downcast().ok_or(Errno::ENOTDIR)?;
-        let mut entries = vec![
-            (".".to_string(), Place::Root, 0),
-            ("..".to_string(), Place::Root, 1),
-            ("ptmx".to_string(), Place::Ptmx, 2),
-        ];
-        // Before a kernel is attached there are no ptys.
-        let indices = node.fs()?.kernel().map(|kernel| kernel.ptys.indices()).unwrap_or_default();
-        entries.extend(
-            indices.iter().map(|index| (index.to_string(), Place::Pty(*index), u64::from(*index) + 3)),
-        );
-        let from = *self.position.lock();
-        let mut next = from;
-        for (name, place, position) in entries.iter().filter(|(.., position)| *position >= from) {
-            if !to.entry(name.as_bytes(), place.ino(), place.file_type(), position + 1) {
-                break;
-            }
-            next = position + 1;
-        }
-        *self.position.lock() = next;
-        Ok(())
-    }
+/// All that the directory holds.
+fn list(inode: &Arc<Inode>) -> SysResult<Vec<ListedEntry>> {
+    let node: &Node = inode.downcast().ok_or(Errno::ENOTDIR)?;
+    let entry = |name: String, place: Place, position| ListedEntry {
+        name: name.into(),
+        ino: place.ino(),
+        file_type: place.file_type(),
+        position,
+    };
+    let mut entries = vec![
+        entry(".".into(), Place::Root, 0),
+        entry("..".into(), Place::Root, 1),
+        entry("ptmx".into(), Place::Ptmx, 2),
+    ];
+    // Before a kernel is attached there are no ptys.
+    let indices = node.fs()?.kernel().map(|kernel| kernel.ptys.indices()).unwrap_or_default();
+    entries.extend(
+        indices.iter().map(|index| entry(index.to_string(), Place::Pty(*index), u64::from(*index) + 3)),
+    );
+    Ok(entries)
 }

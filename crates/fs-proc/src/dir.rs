@@ -1,11 +1,10 @@
 //! Directories: what is in them.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use abi::{Errno, FileType};
-use sync::{Mutex, SysResult, order};
-use vfs::{Caller, DirSink, FileDescription, FileOps, Inode, Seek};
+use sync::SysResult;
+use vfs::{Inode, ListedEntry};
 
 use crate::entry::Kind;
 use crate::fd;
@@ -83,69 +82,36 @@ fn numbered_place(node: &Node, number: i32) -> Option<Place> {
     }
 }
 
-/// An entry: name, inode number, type, position.
-type Listed = (Vec<u8>, u64, FileType, u64);
-
-/// An open directory.
-pub(crate) struct Directory {
-    inode: Arc<Inode>,
-    position: Mutex<order::File, u64>,
-}
-
-impl Directory {
-    pub(crate) fn new(inode: Arc<Inode>) -> Directory {
-        Directory { inode, position: Mutex::new(0) }
-    }
-
-    /// All entries from a position on: name, inode number, type, position.
-    fn list(&self, node: &Node, from: u64) -> SysResult<Vec<Listed>> {
-        // The directory of a process that has gone is held, but empty: ENOENT.
-        node.of()?;
-        let own = node.place.ino();
-        let mut list = vec![(b".".to_vec(), own, FileType::DIR, 0), (b"..".to_vec(), own, FileType::DIR, 1)];
-        for (index, entry) in node.place.table().iter().enumerate() {
-            if let Some(place) = node.place.fixed_child(index) {
-                list.push((entry.name.into(), place.ino(), place.file_type(), 2 + index as u64));
-            }
+/// All that the directory `inode` holds.
+pub(crate) fn list(inode: &Arc<Inode>) -> SysResult<Vec<ListedEntry>> {
+    let node: &Node = inode.downcast().ok_or(Errno::ENOTDIR)?;
+    // The directory of a process that has gone is held, but empty: ENOENT.
+    node.of()?;
+    let own = node.place.ino();
+    let dot = |name: &str, position| ListedEntry {
+        name: name.into(),
+        ino: own,
+        file_type: FileType::DIR,
+        position,
+    };
+    let mut list = vec![dot(".", 0), dot("..", 1)];
+    let mut add = |name: String, place: &Place, position| {
+        list.push(ListedEntry {
+            name: name.into(),
+            ino: place.ino(),
+            file_type: place.file_type(),
+            position,
+        });
+    };
+    for (index, entry) in node.place.table().iter().enumerate() {
+        if let Some(place) = node.place.fixed_child(index) {
+            add(entry.name.into(), &place, 2 + index as u64);
         }
-        for number in numbers(node)? {
-            if let Some(place) = numbered_place(node, number) {
-                let position = NUMBERS + u64::try_from(number).unwrap_or(0);
-                list.push((number.to_string().into_bytes(), place.ino(), place.file_type(), position));
-            }
+    }
+    for number in numbers(node)? {
+        if let Some(place) = numbered_place(node, number) {
+            add(number.to_string(), &place, NUMBERS + u64::try_from(number).unwrap_or(0));
         }
-        list.retain(|(.., position)| *position >= from);
-        Ok(list)
     }
-}
-
-impl FileOps for Directory {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn seek(&self, _: &FileDescription, to: Seek) -> SysResult<u64> {
-        let mut position = self.position.lock();
-        let new = match to {
-            Seek::Set(at) => u64::try_from(at).map_err(|_| Errno::EINVAL)?,
-            Seek::Current(by) => position.checked_add_signed(by).ok_or(Errno::EINVAL)?,
-            _ => return Err(Errno::EINVAL.into()),
-        };
-        *position = new;
-        Ok(new)
-    }
-
-    fn read_dir(&self, _: &FileDescription, _: &dyn Caller, to: &mut dyn DirSink) -> SysResult<()> {
-        let node: &Node = self.inode.downcast().ok_or(Errno::ENOTDIR)?;
-        let from = *self.position.lock();
-        let mut next = from;
-        for (name, ino, file_type, position) in self.list(node, from)? {
-            if !to.entry(&name, ino, file_type, position + 1) {
-                break;
-            }
-            next = position + 1;
-        }
-        *self.position.lock() = next;
-        Ok(())
-    }
+    Ok(list)
 }

@@ -10,7 +10,7 @@ use abi::{Errno, FileMode, FileType, Timespec};
 use sync::SysResult;
 use vfs::{AttributeChange, Attributes, Caller, FileOps, Inode, InodeOps, MagicTarget, OpenHow};
 
-use crate::dir::Directory;
+use crate::dir;
 use crate::entry::{Cx, Entry, Kind, Of};
 use crate::file::Text;
 use crate::fs::ProcFs;
@@ -257,7 +257,8 @@ impl InodeOps for Node {
             if let Some(Kind::Descriptors { .. }) = self.place.entry().map(|entry| entry.kind) {
                 self.with(caller, |cx| cx.check_access())?;
             }
-            return Ok(Box::new(Directory::new(this.clone())));
+            let inode = this.clone();
+            return Ok(Box::new(vfs::ListedDirectory::new(move || dir::list(&inode))));
         }
         match self.place.entry().map(|entry| entry.kind) {
             Some(Kind::Checked(_, check)) => self.with(caller, check)?,

@@ -23,6 +23,7 @@ mod file;
 mod inode;
 mod inode_state;
 mod kernel_caller;
+mod listed_directory;
 pub mod locks;
 mod mount;
 mod mount_flags;
@@ -56,6 +57,7 @@ pub use inode::{
 };
 pub use inode_state::{DenyWrite, InodeState};
 pub use kernel_caller::KernelCaller;
+pub use listed_directory::{ListedDirectory, ListedEntry};
 pub use mount::{Mount, MountTable};
 pub use mount_flags::{MountFlags, Protections, UmountFlags};
 pub use namei::{Last, Lookup, Parent};
