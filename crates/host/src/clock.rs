@@ -1,8 +1,8 @@
-//! CPU clocks of processes and threads by their ids, which rustix does not make.
+//! CPU clocks of processes and threads by their ids, and what a thread has used, which rustix does not tell.
 //!
 //! # Safety
-//! The host writes one `timespec` that is ours.
-#![allow(unsafe_code, reason = "clock_gettime with a clock made from an id")]
+//! The host writes one `timespec` or `rusage` that is ours.
+#![allow(unsafe_code, reason = "clock_gettime with a clock made from an id; getrusage")]
 
 use std::time::Duration;
 
@@ -18,6 +18,20 @@ pub fn process_cpu_time(pid: i32) -> Option<Duration> {
 /// CPU time that a thread of this process has used. `None`: there is none.
 pub fn thread_cpu_time(tid: i32) -> Option<Duration> {
     read(tid, SCHED | PER_THREAD)
+}
+
+/// Bytes that the calling thread has had read from storage, and written to it.
+pub fn thread_storage_bytes() -> (u64, u64) {
+    /// Linux counts in sectors, whatever the disk.
+    const SECTOR: u64 = 512;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is ours to be written, and a valid `rusage` before that too.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let bytes = |blocks: libc::c_long| u64::try_from(blocks).unwrap_or(0).saturating_mul(SECTOR);
+    (bytes(usage.ru_inblock), bytes(usage.ru_oublock))
 }
 
 fn read(id: i32, kind: i32) -> Option<Duration> {

@@ -13,6 +13,7 @@ use platform::AddressSpace;
 use rustix::event::epoll;
 use sync::{Mutex, order};
 
+use crate::guard::guarded;
 use crate::kernel::Kernel;
 use crate::task::{GroupExit, ThreadGroup};
 
@@ -125,7 +126,7 @@ impl HostEvents {
                 }
                 let who = self.inner.lock().watchers.remove(&id);
                 if let Some(who) = who {
-                    who.host_event();
+                    guarded("host events", || who.host_event());
                 }
             }
         }

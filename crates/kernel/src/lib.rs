@@ -13,6 +13,7 @@ pub mod cred;
 pub mod exec;
 pub mod fs;
 pub mod futex;
+mod guard;
 pub mod host_events;
 pub mod kernel;
 pub mod mm;

@@ -106,6 +106,12 @@ pub trait Context {
     /// Lets it run on these CPUs only: CPU `n` is bit `n % 64` of word `n / 64`. The caller has confined its
     /// own thread, which drives this one, to the same.
     fn set_cpus(&mut self, cpus: &[u64]);
+
+    /// Gives it this niceness (-20 to 19) on the host, as far as the host lets it: mostly only upwards. A platform whose
+    /// guests are no host threads ignores it.
+    fn set_nice(&mut self, nice: i32) {
+        let _ = nice;
+    }
 }
 
 /// Makes a guest thread come back from [`Context::run`] with [`Trap::Interrupted`], and from a blocking

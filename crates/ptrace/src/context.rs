@@ -465,6 +465,11 @@ impl Context for Tracee {
             None => drop(Pid::from_raw(self.tid).map(|tid| sched_setaffinity(Some(tid), &set))),
         }
     }
+
+    fn set_nice(&mut self, nice: i32) {
+        // An error means that it has died, or that only the superuser may go down.
+        let _ = Pid::from_raw(self.tid).map(|tid| rustix::process::setpriority_process(Some(tid), nice));
+    }
 }
 
 impl Drop for Tracee {

@@ -89,6 +89,7 @@ const STEPS: &[Step] = &[
     ("fork_sharing_memory", |guest| drop(guest.context.fork_sharing_memory())),
     ("new_thread", |guest| drop(guest.context.new_thread().map(|new| new.bind().map(drop)))),
     ("set_cpus", |guest| guest.context.set_cpus(&[1])),
+    ("set_nice", |guest| guest.context.set_nice(1)),
 ];
 
 #[test]

@@ -106,6 +106,35 @@ CASE(affinity_of_a_child) {
     CHECK_ERRNO(raw_getaffinity(p, sizeof got, got), ESRCH);
 }
 
+static volatile int spinner_tid, spinner_cpu, spinner_stop;
+static void *spin(void *unused) {
+    spinner_tid = tid();
+    while (!spinner_stop) {
+        unsigned cpu = 0;
+        syscall(SYS_getcpu, &cpu, NULL, NULL);
+        spinner_cpu = cpu;
+    }
+    return unused;
+}
+
+CASE(affinity_moves_another_thread_that_runs) {
+    unsigned long set[128] = {0}, one[128];
+    long n = CHECK_OK(raw_getaffinity(0, sizeof set, set));
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, spin, NULL), 0);
+    while (!spinner_tid) sched_yield();
+    for (int cpu = 0; cpu < n * 8; cpu++) {
+        if (!(set[cpu / 64] >> cpu % 64 & 1)) continue;
+        memset(one, 0, sizeof one);
+        one[cpu / 64] = 1ul << cpu % 64;
+        CHECK_OK(raw_setaffinity(spinner_tid, n, one));
+        // Soon, however busy the machine is: the case's own time limit is the bound.
+        while (spinner_cpu != cpu) sleep_ms(1);
+    }
+    spinner_stop = 1;
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
 CASE(getcpu_is_within_the_set) {
     unsigned long set[128] = {0};
     CHECK_OK(raw_getaffinity(0, sizeof set, set));

@@ -1,8 +1,9 @@
-//! `maps`, `smaps`, `statm`.
+//! `maps`, `smaps`, `smaps_rollup`, `statm`.
 
 use std::sync::Arc;
 
-use abi::{PAGE_SIZE, Prot};
+use abi::{Errno, PAGE_SIZE, Prot};
+use kernel::mm::host_maps::HostMapping;
 use kernel::mm::{Backing, Mm, MmRecord, Vma, VmaFlags};
 use sync::SysResult;
 
@@ -91,22 +92,102 @@ fn anonymous_name(record: &MmRecord, vma: &Vma) -> Vec<u8> {
     Vec::new()
 }
 
-/// The sizes that `smaps` tells are of the record; what is resident is known for the process as a whole only.
+/// What the host accounts for each of the guest's mappings. Where the host has several for one of the guest's they are
+/// added up; one that it has for several of the guest's counts as the first of them.
+fn accounts(mm: &Mm, record: &MmRecord) -> Vec<HostMapping> {
+    let host = mm.host_mappings();
+    let mut rest = host.as_slice();
+    let all = host.first().cloned().unwrap_or_default();
+    let account = |vma: &Vma| {
+        let mut sum = HostMapping {
+            start: vma.start,
+            end: vma.end,
+            sizes: all.sizes.iter().map(|(name, _)| (name.clone(), 0)).collect(),
+            rest: all.rest.clone(),
+        };
+        let mut is_first = true;
+        // Those that begin before it, and were not taken, are the platform's own or lie in no mapping of the guest's.
+        while let Some((mapping, behind)) = rest.split_first()
+            && mapping.start < vma.end
+        {
+            rest = behind;
+            if mapping.end <= vma.start {
+                continue;
+            }
+            if std::mem::take(&mut is_first) {
+                sum.rest.clone_from(&mapping.rest);
+            }
+            add(&mut sum, mapping);
+        }
+        set(&mut sum, "Size", vma.len() / 1024);
+        for name in PAGE_SIZES {
+            set(&mut sum, name, PAGE_SIZE / 1024);
+        }
+        sum
+    };
+    record.vmas.iter().map(account).collect()
+}
+
+/// What of an account is not added up.
+const PAGE_SIZES: [&str; 2] = ["KernelPageSize", "MMUPageSize"];
+
+fn set(account: &mut HostMapping, name: &str, size: u64) {
+    if let Some((_, value)) = account.sizes.iter_mut().find(|(known, _)| known == name) {
+        *value = size;
+    }
+}
+
+fn add(sum: &mut HostMapping, other: &HostMapping) {
+    for (name, size) in &other.sizes {
+        match sum.sizes.iter_mut().find(|(known, _)| known == name) {
+            Some((_, value)) => *value += size,
+            None => sum.sizes.push((name.clone(), *size)),
+        }
+    }
+}
+
+fn size_line(name: &str, size: u64) -> String {
+    format!("{:<15} {size:>8} kB\n", format!("{name}:"))
+}
+
 pub(super) fn smaps(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
     let Some(mm) = mm(cx)? else { return Ok(Vec::new()) };
     let record = record(&mm);
+    let accounts = accounts(&mm, &record);
     let mut text = Vec::new();
-    for vma in record.vmas.iter() {
+    for (vma, account) in record.vmas.iter().zip(&accounts) {
         line(cx, &record, vma, &mut text);
-        let size = vma.len() / 1024;
-        text.extend(
-            format!(
-                "Size:           {size:>8} kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\n"
-            )
-            .bytes(),
-        );
+        for (name, size) in &account.sizes {
+            text.extend(size_line(name, *size).bytes());
+        }
+        for (name, value) in &account.rest {
+            let line = match name.as_str() {
+                "VmFlags" => format!("VmFlags: {value} \n"),
+                _ => format!("{:<15} {value:>8}\n", format!("{name}:")),
+            };
+            text.extend(line.bytes());
+        }
     }
     Ok(text)
+}
+
+/// The sum over all mappings.
+pub(super) fn smaps_rollup(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
+    let Some(mm) = mm(cx)? else { return Err(Errno::ESRCH.into()) };
+    let record = record(&mm);
+    let mut sum = HostMapping::default();
+    for account in accounts(&mm, &record) {
+        add(&mut sum, &account);
+    }
+    let start = record.vmas.iter().next().map_or(0, |vma| vma.start);
+    let end = record.vmas.iter().last().map_or(0, |vma| vma.end);
+    let head = format!("{start:08x}-{end:08x} ---p 00000000 00:00 0 ");
+    let mut text = format!("{head:<73}[rollup]\n");
+    let summed = |name: &str| name != "Size" && !PAGE_SIZES.contains(&name);
+    for (name, size) in sum.sizes.iter().filter(|(name, _)| summed(name)) {
+        text.push_str(&size_line(name, *size));
+    }
+    Ok(text.into_bytes())
 }
 
 pub(super) fn statm(cx: &Cx<'_>) -> SysResult<Vec<u8>> {

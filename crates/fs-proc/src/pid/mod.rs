@@ -8,6 +8,7 @@ mod status;
 use std::sync::atomic::Ordering;
 
 use abi::{Errno, UserAddr};
+use kernel::resource::IoUsage;
 use sync::SysResult;
 use vfs::MagicTarget;
 
@@ -44,6 +45,7 @@ macro_rules! common {
             Entry { name: "sessionid", mode: 0o444, kind: Kind::File(|_| Ok(b"4294967295".to_vec())) },
             Entry { name: "setgroups", mode: 0o644, kind: Kind::File(|_| Ok(b"allow\n".to_vec())) },
             Entry { name: "smaps", mode: 0o444, kind: Kind::Checked(memory::smaps, may_look) },
+            Entry { name: "smaps_rollup", mode: 0o444, kind: Kind::Checked(memory::smaps_rollup, may_look) },
             Entry { name: "stat", mode: 0o444, kind: Kind::File(stat::stat) },
             Entry { name: "statm", mode: 0o444, kind: Kind::File(memory::statm) },
             Entry { name: "status", mode: 0o444, kind: Kind::File(status::status) },
@@ -212,10 +214,30 @@ fn id_map(_: &Cx<'_>) -> SysResult<Vec<u8>> {
     Ok(format!("{:>10} {:>10} {:>10}\n", 0, 0, u32::MAX).into_bytes())
 }
 
+/// What a process, with the children that it has waited for, or a thread has read and written.
 fn io(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
     cx.check_access()?;
-    let names = ["rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"];
-    Ok(names.iter().map(|name| format!("{name}: 0\n")).collect::<String>().into_bytes())
+    // Of storage each thread tells when it looks.
+    cx.reader.task.io.look_at_storage();
+    let of = cx.of()?;
+    let mut sum = IoUsage::default();
+    match &of.task {
+        Some(task) if of.single => sum.add(&task.io.get()),
+        _ => {
+            sum.add(&cx.kernel.group_usage(&of.group).io);
+            sum.add(&of.group.usage.lock().children.io);
+        }
+    }
+    let lines = [
+        ("rchar", sum.read_chars),
+        ("wchar", sum.written_chars),
+        ("syscr", sum.read_calls),
+        ("syscw", sum.write_calls),
+        ("read_bytes", sum.read_bytes),
+        ("write_bytes", sum.write_bytes),
+        ("cancelled_write_bytes", 0),
+    ];
+    Ok(lines.iter().map(|(name, value)| format!("{name}: {value}\n")).collect::<String>().into_bytes())
 }
 
 fn oom_score_adj(cx: &Cx<'_>) -> SysResult<Vec<u8>> {

@@ -77,10 +77,12 @@ fn do_read(task: &CurrentTask, fd: Fd, ranges: SysResult<Ranges>, at: At) -> Sys
         return Err(Errno::EBADF.into());
     }
     let mut sink = UserSink::new(&task.mm, &ranges?);
-    match at {
+    let result = match at {
         At::File => rw::read(&file, task, &mut sink),
         At::Offset(offset) => rw::read_at(&file, task, offset, &mut sink),
-    }
+    };
+    task.task.io.count_read(result.unwrap_or(0));
+    result
 }
 
 fn do_write(task: &CurrentTask, fd: Fd, ranges: SysResult<Ranges>, at: At) -> SysResult<usize> {
@@ -89,10 +91,12 @@ fn do_write(task: &CurrentTask, fd: Fd, ranges: SysResult<Ranges>, at: At) -> Sy
         return Err(Errno::EBADF.into());
     }
     let mut source = UserSource::new(&task.mm, &ranges?);
-    match at {
+    let result = match at {
         At::File => rw::write(&file, task, &mut source),
         At::Offset(offset) => rw::write_at(&file, task, offset, &mut source),
-    }
+    };
+    task.task.io.count_write(result.unwrap_or(0));
+    result
 }
 
 /// An offset of `pread` and its kin; a negative one is `EINVAL` before the descriptor is looked at.
@@ -218,10 +222,14 @@ fn write_otherwise(
     // An appending one takes no notice of where it starts.
     let own_start = if appends { 0 } else { start };
     if matches!(at, At::Offset(_)) {
-        return rw::write_at(&other, task, own_start, &mut source);
+        let result = rw::write_at(&other, task, own_start, &mut source);
+        task.task.io.count_write(result.unwrap_or(0));
+        return result;
     }
     other.ops.seek(&other, Seek::Set(own_start))?;
-    let written = rw::write(&other, task, &mut source)?;
+    let result = rw::write(&other, task, &mut source);
+    task.task.io.count_write(result.unwrap_or(0));
+    let written = result?;
     let end = i64::try_from(other.ops.seek(&other, Seek::Current(0))?).map_err(|_| Errno::EOVERFLOW)?;
     file.ops.seek(file, Seek::Set(end))?;
     Ok(written)
@@ -354,10 +362,17 @@ pub fn sys_sendfile(
         Some(at) => CopyOffset::At(u64::try_from(at).map_err(|_| Errno::EINVAL)?),
     };
     let (copied, end) = rw::send_file(&target, &source, at, count.min(MAX_RW_COUNT), task)?;
+    count_copy(task, copied);
     if given.is_some() {
         task.mm.write(offset.0, &i64::try_from(end).unwrap_or(i64::MAX))?;
     }
     Ok(copied)
+}
+
+/// A copy between files counts on both sides.
+fn count_copy(task: &CurrentTask, copied: usize) {
+    task.task.io.count_read(copied);
+    task.task.io.count_write(copied);
 }
 
 pub fn sys_copy_file_range(
@@ -385,6 +400,7 @@ pub fn sys_copy_file_range(
     let offset = |at: Option<u64>| at.map_or(CopyOffset::File, CopyOffset::At);
     let copied =
         rw::copy_range(&target, offset(out_at), &source, offset(from_at), count.min(MAX_RW_COUNT), task)?;
+    count_copy(task, copied);
     for (at, place) in [(from_at, from_offset), (out_at, out_offset)] {
         if let Some(at) = at {
             task.mm.write(place.0, &i64::try_from(at.saturating_add(copied as u64)).unwrap_or(i64::MAX))?;

@@ -8,6 +8,7 @@
 
 pub mod advise;
 mod copy;
+pub mod host_maps;
 pub mod lock;
 mod map;
 pub mod memfd;

@@ -1,9 +1,12 @@
 //! Resource limits and usage.
 
+pub mod io;
 pub mod limits;
 pub mod usage;
 
 use std::time::Duration;
+
+pub use io::{IoCounters, IoUsage};
 
 /// The limits of a group (`getrlimit`), by number: `(soft, hard)`.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +89,7 @@ pub struct Usage {
     pub major_faults: u64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
+    pub io: IoUsage,
 }
 
 impl Usage {
@@ -98,6 +102,7 @@ impl Usage {
         self.major_faults += other.major_faults;
         self.voluntary_switches += other.voluntary_switches;
         self.involuntary_switches += other.involuntary_switches;
+        self.io.add(&other.io);
     }
 
     /// User time in clock ticks of 1/100 s.
@@ -132,6 +137,8 @@ impl Usage {
             majflt: count(self.major_faults),
             nvcsw: count(self.voluntary_switches),
             nivcsw: count(self.involuntary_switches),
+            inblock: count(self.io.read_bytes / 512),
+            oublock: count(self.io.write_bytes / 512),
             ..abi::Rusage::default()
         }
     }

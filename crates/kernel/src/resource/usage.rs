@@ -25,6 +25,7 @@ impl From<HostUsage> for Usage {
             major_faults: host.major_faults,
             voluntary_switches: host.voluntary_switches,
             involuntary_switches: host.involuntary_switches,
+            ..Usage::default()
         }
     }
 }
@@ -41,6 +42,7 @@ impl Task {
         let meter = self.meter.lock().clone();
         let mut usage = meter.map(|meter| Usage::from(meter.read())).unwrap_or_default();
         usage.system += self.kernel_time();
+        usage.io = self.io.get();
         usage
     }
 
@@ -64,6 +66,7 @@ impl ThreadGroup {
         }
         for thread in threads {
             usage.system += thread.kernel_time();
+            usage.io.add(&thread.io.get());
         }
         usage
     }

@@ -1,7 +1,6 @@
 //! The CPUs that a thread may use.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use abi::{Errno, UserAddr};
 use rustix::thread::CpuSet;
@@ -81,12 +80,7 @@ pub fn sys_sched_setaffinity(task: &mut CurrentTask, pid: Pid, mask: InCpuMask) 
         return Err(Errno::EINVAL.into());
     }
     target.scheduling.lock().cpus = (allowed != all).then_some(allowed);
-    if target.tid() == task.tid() {
-        task.apply_affinity();
-    } else {
-        target.affinity_changed.store(true, Ordering::SeqCst);
-        target.kick();
-    }
+    task.apply_scheduling_of(&target);
     Ok(())
 }
 
@@ -105,8 +99,7 @@ pub fn sys_sched_getaffinity(task: &mut CurrentTask, pid: Pid, mask: OutCpuMask)
 
 impl CurrentTask {
     /// Puts the host threads of this task where it may run.
-    pub(crate) fn apply_affinity(&mut self) {
-        self.task.affinity_changed.store(false, Ordering::SeqCst);
+    pub(super) fn apply_affinity(&mut self) {
         let cpus = self.task.scheduling.lock().cpus.unwrap_or(self.kernel().cpus);
         // Best effort: the host may have taken CPUs away since.
         if let Err(error) = rustix::thread::sched_setaffinity(None, &cpus.to_host()) {

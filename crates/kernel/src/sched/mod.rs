@@ -1,7 +1,9 @@
 //! Scheduling as guests see it: policies, priorities, the CPUs that a thread may use.
 //!
-//! The host schedules. What a guest asks for is kept and told back by Linux's rules; the set of CPUs is also applied
-//! to the host threads.
+//! The host schedules. What a guest asks for is kept and told back by Linux's rules. The set of CPUs is also applied to
+//! the host threads, and niceness to the guest's own, as far as the host lets it: without privileges a thread gets only
+//! nicer. The kernel's threads keep theirs: one that holds a lock must not wait for a CPU behind everybody. Policies
+//! (real-time, batch, idle) are only told back.
 
 pub mod affinity;
 pub mod io_priority;
@@ -10,6 +12,7 @@ pub mod policy;
 pub mod priority;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use abi::SchedPolicy;
 use vfs::{Capability, Cred};
@@ -70,6 +73,39 @@ fn may_take_nice(cred: &Cred, limit: u64, nice: i32) -> bool {
 }
 
 impl CurrentTask {
+    /// Has the host threads of `target` follow its [`Scheduling`], which has changed: at once, or by its own thread soon.
+    fn apply_scheduling_of(&mut self, target: &Task) {
+        target.scheduling_changed.store(true, Ordering::SeqCst);
+        if target.tid() == self.tid() {
+            self.follow_scheduling();
+        } else {
+            target.kick();
+        }
+    }
+
+    /// Does what others, or this task itself, have asked for of its host threads.
+    pub(crate) fn follow_scheduling(&mut self) {
+        if !self.task.scheduling_changed.load(Ordering::SeqCst) {
+            return;
+        }
+        self.task.scheduling_changed.store(false, Ordering::SeqCst);
+        self.apply_scheduling();
+    }
+
+    /// Has host threads that are new follow what is not as usual.
+    pub(crate) fn apply_unusual_scheduling(&mut self) {
+        let scheduling = *self.task.scheduling.lock();
+        if scheduling.cpus.is_some() || scheduling.nice != 0 {
+            self.apply_scheduling();
+        }
+    }
+
+    fn apply_scheduling(&mut self) {
+        self.apply_affinity();
+        let nice = self.task.scheduling.lock().nice;
+        self.context.set_nice(nice);
+    }
+
     /// The task of this thread's id; 0 is the caller.
     fn task_by_id(&self, tid: Pid) -> Option<Arc<Task>> {
         match tid.0 {

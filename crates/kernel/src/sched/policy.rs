@@ -67,7 +67,7 @@ fn is_fair(policy: SchedPolicy) -> bool {
 }
 
 /// Linux: `__sched_setscheduler`.
-fn set(task: &CurrentTask, target: &Task, wanted: &Wanted) -> SysResult<()> {
+fn set(task: &mut CurrentTask, target: &Task, wanted: &Wanted) -> SysResult<()> {
     let old = *target.scheduling.lock();
     let policy = wanted.policy.unwrap_or(old.policy);
     let is_realtime = matches!(policy, SchedPolicy::FIFO | SchedPolicy::RR);
@@ -90,6 +90,8 @@ fn set(task: &CurrentTask, target: &Task, wanted: &Wanted) -> SysResult<()> {
     if is_fair(policy) {
         scheduling.nice = wanted.nice;
     }
+    drop(scheduling);
+    task.apply_scheduling_of(target);
     Ok(())
 }
 

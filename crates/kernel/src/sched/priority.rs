@@ -66,7 +66,7 @@ pub fn sys_setpriority(task: &mut CurrentTask, which: PriorityWhich, who: i32, n
     Ok(result?)
 }
 
-fn set_one(task: &CurrentTask, target: &Task, nice: i32) -> Result<(), Errno> {
+fn set_one(task: &mut CurrentTask, target: &Task, nice: i32) -> Result<(), Errno> {
     let cred = target.cred();
     let owner = cred.uid == task.cred.euid || cred.euid == task.cred.euid;
     if !owner && !task.cred.capable(Capability::SYS_NICE) {
@@ -78,5 +78,7 @@ fn set_one(task: &CurrentTask, target: &Task, nice: i32) -> Result<(), Errno> {
         return Err(Errno::EACCES);
     }
     scheduling.nice = nice;
+    drop(scheduling);
+    task.apply_scheduling_of(target);
     Ok(())
 }

@@ -37,6 +37,8 @@ pub struct CurrentTask {
     pub(super) interrupted: Option<InterruptedCall>,
     /// A kick was seen by a wait, or there was no looking yet: what it came for is seen to before the guest goes on.
     pub(super) must_look: Cell<bool>,
+    /// The number of the system call that is being served, for the report if the kernel fails.
+    pub(super) serving: Option<u64>,
     pub restart_block: RestartBlock,
     pub last_fault: LastFault,
     /// Cleared and woken when the task ends (`CLONE_CHILD_CLEARTID`).
@@ -69,7 +71,6 @@ impl CurrentTask {
         if let Some(trace) = &task.kernel.trace {
             trace.task_begins();
         }
-        let is_confined = task.scheduling.lock().cpus.is_some();
         let mut current = CurrentTask {
             waiter,
             context,
@@ -82,6 +83,7 @@ impl CurrentTask {
             saved_mask: None,
             interrupted: None,
             must_look: Cell::new(true),
+            serving: None,
             restart_block: RestartBlock::None,
             last_fault: LastFault::default(),
             clear_child_tid: UserAddr::NULL,
@@ -92,9 +94,7 @@ impl CurrentTask {
             counters: own.counters,
             task,
         };
-        if is_confined {
-            current.apply_affinity();
-        }
+        current.apply_unusual_scheduling();
         current
     }
 
@@ -151,9 +151,7 @@ impl CurrentTask {
         *self.task.meter.lock() = Some(context.meter());
         self.group().usage.lock().leave(self.mm.space.last_usage());
         self.context = context;
-        if self.task.scheduling.lock().cpus.is_some() {
-            self.apply_affinity();
-        }
+        self.apply_unusual_scheduling();
     }
 
     /// Waits until `check` gives a value; only a signal that is to be taken (or the task's end) interrupts it.

@@ -68,8 +68,9 @@ pub(super) fn end_task(mut task: CurrentTask) {
     let code = task.exit_code;
     let last = kernel.tasks.threads(task.pid()).len() <= 1;
     {
+        shared_task.io.look_at_storage();
         let mut usage = shared_task.group.usage.lock();
-        usage.kernel_thread_ended(crate::resource::usage::this_threads_time());
+        usage.kernel_thread_ended(crate::resource::usage::this_threads_time(), &shared_task.io.get());
         if last {
             usage.leave(task.mm.space.last_usage());
         }

@@ -9,7 +9,7 @@ use platform::HostUsage;
 use sync::{Mutex, WaitQueue, order};
 
 use crate::host_events::HostWatch;
-use crate::resource::{Limits, Usage};
+use crate::resource::{IoUsage, Limits, Usage};
 use crate::signal::GroupSignals;
 use crate::task::Task;
 use crate::time::group::GroupTimers;
@@ -77,9 +77,10 @@ impl GroupUsage {
         self.left.push(usage);
     }
 
-    /// A kernel thread that served the group ends after this time.
-    pub(crate) fn kernel_thread_ended(&mut self, time: Duration) {
+    /// A kernel thread that served the group ends after this time, and this much input and output.
+    pub(crate) fn kernel_thread_ended(&mut self, time: Duration, io: &IoUsage) {
         self.own.system += time;
+        self.own.io.add(io);
     }
 
     /// What ended threads and host processes have used.

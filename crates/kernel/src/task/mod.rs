@@ -35,6 +35,7 @@ pub use pid_table::{GroupEntry, INIT_PID, PID_MAX, Tasks, TasksInner, Zombie};
 use crate::fs::{Files, Fs};
 use crate::kernel::Kernel;
 use crate::mm::Mm;
+use crate::resource::IoCounters;
 use crate::sched::Scheduling;
 use crate::signal::{Handlers, PendingSignals};
 
@@ -71,10 +72,12 @@ pub struct Task {
     pub timer_slack_ns: AtomicU64,
     pub default_timer_slack_ns: AtomicU64,
     pub scheduling: Mutex<order::Leaf, Scheduling>,
-    /// Its own thread is to apply the CPUs of `scheduling`.
-    pub(crate) affinity_changed: AtomicBool,
+    /// Its own thread is to have the host threads follow `scheduling`.
+    pub(crate) scheduling_changed: AtomicBool,
     /// The head of its robust futexes (`set_robust_list`).
     pub(crate) robust_list: AtomicU64,
+    /// What it has read and written.
+    pub io: IoCounters,
     /// What its guest thread has used.
     pub(crate) meter: Mutex<order::Leaf, Option<Arc<dyn Meter>>>,
     /// Host tid of its kernel thread, 0 before there is one.
@@ -119,8 +122,9 @@ impl Task {
             timer_slack_ns: AtomicU64::new(TIMER_SLACK_NS),
             default_timer_slack_ns: AtomicU64::new(TIMER_SLACK_NS),
             scheduling: Mutex::default(),
-            affinity_changed: AtomicBool::new(false),
+            scheduling_changed: AtomicBool::new(false),
             robust_list: AtomicU64::new(0),
+            io: IoCounters::default(),
             meter: Mutex::new(None),
             kernel_thread: AtomicI32::new(0),
         })

@@ -1,7 +1,6 @@
 //! The whole life of a guest thread: take signals, run the guest, serve what it asks, until it ends.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::Ordering;
 
 use abi::{Errno, Signal};
 use platform::{Event, Place, SyscallEntry, Trap};
@@ -40,15 +39,15 @@ pub struct LastFault {
 /// Bytes of the `syscall` instruction (and of `int 0x80`): where to go back to, to make a call again.
 const SYSCALL_INSTRUCTION: u64 = 2;
 
-/// Runs a task until it has ended and is gone.
+/// Runs a task until it has ended and is gone. A panic while it is served, whether by a system call's handler or outside of
+/// one (signals, faults), ends its process with a report (an oops), never the kernel. This is the one place for that.
 pub(crate) fn run(mut task: CurrentTask) {
     loop {
-        // Outside of system calls too (signals, faults) a panic is one process's end.
         match std::panic::catch_unwind(AssertUnwindSafe(|| task.step())) {
             Ok(true) => {}
             Ok(false) => break,
             Err(_) => {
-                task.oops("between system calls");
+                task.oops();
                 break;
             }
         }
@@ -72,7 +71,11 @@ impl CurrentTask {
     }
 
     /// The kernel failed on behalf of this task: its process ends, with a report.
-    fn oops(&mut self, call: &str) {
+    fn oops(&mut self) {
+        let call = match self.serving {
+            Some(number) => table::row(number).map_or("an unknown system call", |row| row.name),
+            None => "between system calls",
+        };
         tracing::error!(pid = self.pid(), call, "oops: the kernel failed; the process ends");
         self.counters.add(Event::Oops, 1);
         self.exit_group(GroupExit::Signal { signal: Signal::KILL, core: false });
@@ -98,9 +101,7 @@ impl CurrentTask {
             }
             self.waiter.clear(Interrupts::SIGNAL);
             self.must_look.set(false);
-            if self.task.affinity_changed.load(Ordering::SeqCst) {
-                self.apply_affinity();
-            }
+            self.follow_scheduling();
             match self.handle_signals() {
                 Delivery::Exit => return false,
                 Delivery::Continue { .. } => {}
@@ -117,19 +118,19 @@ impl CurrentTask {
 
     /// Serves one system call.
     fn system_call(&mut self, entry: SyscallEntry) {
-        let result = self.guarded(entry, |task| task.dispatch(&entry));
+        self.serving = Some(entry.number);
+        let result = self.dispatch(&entry);
         self.finish_call(entry, result);
     }
 
     fn continue_restart_block(&mut self, entry: SyscallEntry) {
         let block = std::mem::take(&mut self.restart_block);
-        let result = self.guarded(entry, |task| {
-            task.trace_restart(entry.number, |task| match block {
-                RestartBlock::None => Err(Errno::EINTR.into()),
-                RestartBlock::Sleep(sleep) => crate::time::restart_sleep(task, sleep),
-                RestartBlock::Futex(futex) => crate::futex::restart_wait(task, futex),
-                RestartBlock::Poll(poll) => crate::fs::poll::restart_poll(task, poll),
-            })
+        self.serving = Some(entry.number);
+        let result = self.trace_restart(entry.number, |task| match block {
+            RestartBlock::None => Err(Errno::EINTR.into()),
+            RestartBlock::Sleep(sleep) => crate::time::restart_sleep(task, sleep),
+            RestartBlock::Futex(futex) => crate::futex::restart_wait(task, futex),
+            RestartBlock::Poll(poll) => crate::fs::poll::restart_poll(task, poll),
         });
         self.finish_call(entry, result);
     }
@@ -171,6 +172,7 @@ impl CurrentTask {
     }
 
     fn finish_call(&mut self, entry: SyscallEntry, result: SysResult<Outcome>) {
+        self.serving = None;
         match result {
             Ok(Outcome::Value(value) | Outcome::Address(value)) => self.context.set_result(value),
             Ok(Outcome::Resumed | Outcome::Exited) => {}
@@ -189,18 +191,5 @@ impl CurrentTask {
         } else {
             self.context.set_result(Errno::EINTR.as_result());
         }
-    }
-
-    /// Runs a handler; a panic in it ends the guest process with a report (an oops), never the kernel.
-    fn guarded(
-        &mut self,
-        entry: SyscallEntry,
-        call: impl FnOnce(&mut CurrentTask) -> SysResult<Outcome>,
-    ) -> SysResult<Outcome> {
-        let caught = std::panic::catch_unwind(AssertUnwindSafe(|| call(&mut *self)));
-        caught.unwrap_or_else(|_| {
-            self.oops(table::row(entry.number).map_or("?", |row| row.name));
-            Ok(Outcome::Exited)
-        })
     }
 }

@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use sync::{Mutex, WaitQueue, Waiter, order};
 
+use crate::guard::guarded;
+
 /// Stack of the timer thread, in bytes.
 const STACK: usize = if cfg!(debug_assertions) { 512 << 10 } else { 128 << 10 };
 
@@ -84,7 +86,7 @@ impl TimerQueue {
         while !self.is_closed() {
             if let Some(who) = self.take_due() {
                 if let Some(who) = who.upgrade() {
-                    who.expire();
+                    guarded("timers", || who.expire());
                 }
                 continue;
             }
@@ -125,6 +127,28 @@ mod tests {
         fn expire(self: Arc<Self>) {
             self.0.send(self.1).unwrap();
         }
+    }
+
+    struct Panic;
+
+    impl Expire for Panic {
+        #[allow(clippy::panic, reason = "that is what it is for")]
+        fn expire(self: Arc<Self>) {
+            panic!("as a timer that fails would");
+        }
+    }
+
+    #[test]
+    fn a_timer_that_panics_leaves_the_others_their_thread() {
+        let queue = Arc::new(TimerQueue::default());
+        let (tell, told) = mpsc::channel();
+        let (bad, good): (Arc<dyn Expire>, Arc<dyn Expire>) = (Arc::new(Panic), Arc::new(Tell(tell, 7)));
+        let start = Instant::now();
+        let _kept = [
+            queue.arm(start, Arc::downgrade(&bad)),
+            queue.arm(start + Duration::from_millis(20), Arc::downgrade(&good)),
+        ];
+        assert_eq!(told.recv_timeout(Duration::from_secs(10)), Ok(7));
     }
 
     #[test]
