@@ -11,8 +11,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use abi::{PAGE_SIZE, Signal};
+use abi::{FileType, PAGE_SIZE, Signal};
 
+use crate::fs::Files;
 use crate::kernel::Kernel;
 use crate::mm::Mm;
 use crate::task::{GroupExit, ThreadGroup};
@@ -31,7 +32,26 @@ struct Process {
     group: Arc<ThreadGroup>,
     mm: Arc<Mm>,
     name: String,
+    files: Option<Arc<Files>>,
     used: u64,
+}
+
+impl Process {
+    /// What it has open: how many descriptors, and the bytes of files that have no name, which go with their last
+    /// descriptor.
+    fn open_files(&self) -> (u64, u64) {
+        let Some(files) = &self.files else { return (0, 0) };
+        let (mut count, mut bytes, mut from) = (0, 0u64, 0);
+        while let Some(entry) = files.table.next(from) {
+            from = entry.fd.unsigned_abs() + 1;
+            count += 1;
+            let attributes = entry.file.attributes().unwrap_or_default();
+            if attributes.nlink == 0 && attributes.mode.file_type() == FileType::REG {
+                bytes = bytes.saturating_add(attributes.blocks.saturating_mul(512));
+            }
+        }
+        (count, bytes)
+    }
 }
 
 impl Kernel {
@@ -84,8 +104,9 @@ impl Kernel {
                 let Some(mm) = shared.mm.clone() else { continue };
                 (mm, String::from_utf8_lossy(&shared.name).into_owned())
             };
+            let files = leader.shared.lock().files.clone();
             if !processes.iter().any(|known| known.mm.shares_with(&mm)) {
-                processes.push(Process { group: leader.group.clone(), mm, name, used: 0 });
+                processes.push(Process { group: leader.group.clone(), mm, name, files, used: 0 });
             }
         }
         processes
@@ -109,6 +130,7 @@ fn watch(kernel: &Weak<Kernel>, limit: u64, at_start: u64) {
         }
         kernel.memory_used.store(used, Ordering::Relaxed);
         if used > limit {
+            add_holdings(&mut processes, own(heap()));
             kill_largest(&kernel, &processes, limit);
             continue;
         }
@@ -196,6 +218,19 @@ fn shared_without_file(pid: i32) -> u64 {
         }
     }
     bytes
+}
+
+/// Adds to each process what it holds outside of its own memory. Of the kernel's heap, where pipes and sockets' buffers
+/// lie, nobody knows whose which part is: it is held by descriptors, so it counts by their number.
+fn add_holdings(processes: &mut [Process], heap: u64) {
+    let open: Vec<(u64, u64)> = processes.iter().map(Process::open_files).collect();
+    let all = open.iter().map(|(count, _)| count).sum::<u64>().max(1);
+    for (process, (count, bytes)) in processes.iter_mut().zip(open) {
+        let pid = process.mm.space.host_pid();
+        let shared = add_fields(&format!("/proc/{pid}/smaps_rollup"), &["Pss_Shmem"]).unwrap_or(0);
+        let of_heap = (u128::from(heap) * u128::from(count) / u128::from(all)).try_into().unwrap_or(heap);
+        process.used = process.used.saturating_add(shared).saturating_add(bytes).saturating_add(of_heap);
+    }
 }
 
 /// Kills the process that Linux would (`oom_badness`), and sees it go.

@@ -10,6 +10,7 @@ bombs(
     ("shared_memory", 1, limit),
     ("page_tables", 40000, limit),
     ("memfd", 1, limit),
+    ("full_pipes", 1, {"options": "--memory 64M", "most": 128}),
     ("overcommit", 65, limit),
     ("tmpfs_space", 1, limit),
     ("inodes", 1, {"options": "--memory 64M", "most": 64}),

@@ -534,11 +534,30 @@ static void b_sockets_full(void) {
     hold();
 }
 
+// Pipes full of bytes, without end: the kernel's own memory.
+static void b_full_pipes(void) {
+    limit(RLIMIT_NOFILE, 4096);
+    static char block[65536];
+    int two[2];
+    for (;;) {
+        // At the limit of one process another goes on.
+        if (pipe2(two, O_NONBLOCK) == -1) {
+            WANT(errno == EMFILE);
+            pid_t pid = fork();
+            WANT(pid != -1);
+            if (pid) for (;;) pause();
+            continue;
+        }
+        memset(block, 1, sizeof block);
+        WANT(write(two[1], block, sizeof block) > 0);
+    }
+}
+
 static struct bomb { const char *name; void (*run)(void); int killed; int no_exec; } bombs[] = {
     {"fork", b_fork, 0, 1}, {"fork_tree", b_fork_tree, 0, 1}, {"threads", b_threads, 0, 1},
     {"fds", b_fds, 0, 0}, {"fds_of_all", b_fds_of_all, 0, 0},
     {"page_tables", b_page_tables, 1, 0}, {"memory", b_memory, 1, 0}, {"shared_memory", b_shared_memory, 1, 0},
-    {"memfd", b_memfd, 1, 0}, {"overcommit", b_overcommit, 0, 0}, {"tmpfs_space", b_tmpfs_space, 0, 0},
+    {"memfd", b_memfd, 1, 0}, {"full_pipes", b_full_pipes, 1, 0}, {"overcommit", b_overcommit, 0, 0}, {"tmpfs_space", b_tmpfs_space, 0, 0},
     {"inodes", b_inodes, 0, 0}, {"sparse", b_sparse, 0, 0}, {"robust_list", b_robust_list, 0, 0},
     {"epoll", b_epoll, 0, 0}, {"exec_arguments", b_exec_arguments, 0, 0}, {"vectors", b_vectors, 0, 0},
     {"pipes", b_pipes, 0, 0}, {"in_flight", b_in_flight, 0, 0}, {"in_flight_held", b_in_flight_held, 0, 0},
@@ -550,6 +569,9 @@ static struct bomb { const char *name; void (*run)(void); int killed; int no_exe
 // Answers each byte with one, after a round through the kernel: 'p' some calls, 'x' a whole new program.
 static void answer(int from, int to) {
     char byte;
+    // Larger than a bomb whose memory is elsewhere: it is not the one to be killed.
+    static char own[4 << 20];
+    memset(own, 1, sizeof own);
     while (read(from, &byte, 1) == 1) {
         struct stat st;
         if (stat("/etc", &st) == -1) DIE("stat /etc");

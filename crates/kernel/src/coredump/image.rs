@@ -27,8 +27,10 @@ const ET_CORE: u16 = 4;
 const EM_X86_64: u16 = 62;
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
-/// Pages that are looked at together.
-const BATCH: u64 = 64;
+/// Pages that are asked for together: whether they are there.
+const LOOKED_AT: u64 = 8192;
+/// Pages that are read together.
+const BATCH: usize = 64;
 
 /// A mapping, and how much of it is in the file.
 struct Segment {
@@ -110,11 +112,20 @@ impl CurrentTask {
                 if dump.is_given_up() || self.kernel().is_shutting_down() {
                     return Err(Errno::EINTR.into());
                 }
-                let count = ((end - page) / PAGE_SIZE).min(BATCH);
-                self.write_pages(writer, &segment.vma, page, count, pagemap.as_ref())?;
-                page = page.saturating_add(count * PAGE_SIZE);
-                at = at.saturating_add(count * PAGE_SIZE);
-                writer.skip_to(at);
+                let count = ((end - page) / PAGE_SIZE).min(LOOKED_AT);
+                let there = match &segment.vma.backing {
+                    Backing::Anonymous => present(pagemap.as_ref(), page, count),
+                    // A file's page is read from the file where it is not in memory.
+                    _ => vec![true; usize::try_from(count).unwrap_or(0)],
+                };
+                for batch in there.chunks(BATCH) {
+                    if batch.contains(&true) {
+                        self.write_pages(writer, &segment.vma, page, batch)?;
+                    }
+                    page = page.saturating_add(batch.len() as u64 * PAGE_SIZE);
+                    at = at.saturating_add(batch.len() as u64 * PAGE_SIZE);
+                    writer.skip_to(at);
+                }
             }
         }
         // The file is as long as it says, though it end in a hole (`dump_truncate`).
@@ -124,19 +135,12 @@ impl CurrentTask {
         Ok(())
     }
 
-    /// Writes `count` pages from `start` on; those that are not there, or all zeros, are skipped.
-    fn write_pages(
-        &self,
-        writer: &mut Writer<'_>,
-        vma: &Vma,
-        start: u64,
-        count: u64,
-        pagemap: Option<&File>,
-    ) -> SysResult<()> {
+    /// Writes pages from `start` on; those that are not `there`, or all zeros, are skipped.
+    fn write_pages(&self, writer: &mut Writer<'_>, vma: &Vma, start: u64, there: &[bool]) -> SysResult<()> {
         let base = writer.position;
         let page_len = usize::try_from(PAGE_SIZE).unwrap_or(4096);
-        let mut bytes = vec![0; usize::try_from(count).unwrap_or(0).saturating_mul(page_len)];
-        self.read_pages(vma, start, &mut bytes, pagemap);
+        let mut bytes = vec![0; there.len().saturating_mul(page_len)];
+        self.read_pages(vma, start, &mut bytes, there);
         let mut run: Range<usize> = 0..0;
         for (index, page) in bytes.chunks(page_len).enumerate() {
             let at = index * page_len;
@@ -165,7 +169,7 @@ impl CurrentTask {
 
     /// Fills `into` with what lies in memory from `start` on. What is not there reads as zeros, and does not come to
     /// be there by this.
-    fn read_pages(&self, vma: &Vma, start: u64, into: &mut [u8], pagemap: Option<&File>) {
+    fn read_pages(&self, vma: &Vma, start: u64, into: &mut [u8], there: &[bool]) {
         if let Backing::Shared { memory, offset } = &vma.backing {
             let at = offset.saturating_add(start - vma.start);
             // Behind its end there is nothing.
@@ -179,13 +183,8 @@ impl CurrentTask {
             return;
         }
         let page_len = usize::try_from(PAGE_SIZE).unwrap_or(4096);
-        let is_there = match &vma.backing {
-            Backing::Anonymous => present(pagemap, start, into.len() / page_len),
-            // A file's page is read from the file where it is not in memory.
-            _ => vec![true; into.len() / page_len],
-        };
         for (index, page) in into.chunks_mut(page_len).enumerate() {
-            if is_there.get(index) == Some(&true) {
+            if there.get(index) == Some(&true) {
                 let at = UserAddr(start.saturating_add(index as u64 * PAGE_SIZE));
                 // A page behind a file's end is not there. Protections do not count here.
                 let _ =
@@ -240,8 +239,9 @@ fn file_size(file: &FileDescription) -> SysResult<u64> {
 }
 
 /// Which of `count` pages from `start` on are in memory or in swap.
-fn present(pagemap: Option<&File>, start: u64, count: usize) -> Vec<bool> {
+fn present(pagemap: Option<&File>, start: u64, count: u64) -> Vec<bool> {
     const PRESENT_OR_SWAPPED: u64 = 3 << 62;
+    let count = usize::try_from(count).unwrap_or(0);
     let mut entries = vec![0u8; count * 8];
     match pagemap.map(|pagemap| pagemap.read_exact_at(&mut entries, start / PAGE_SIZE * 8)) {
         Some(Ok(())) => {
