@@ -11,8 +11,8 @@ use abi::{Errno, UserAddr};
 use guest_process::{Pin, Process, ThreadMeter};
 use parking_lot::Mutex;
 use platform::{
-    AddressSpace, Context, Exception, ExitStatus, HostCall, HostCallFailure, Interrupter, Meter, NewContext,
-    NewProcess, PlatformError, Registers, SyscallEntry, Trap,
+    AddressSpace, Context, Counters, Event, Exception, ExitStatus, HostCall, HostCallFailure, Interrupter,
+    Meter, NewContext, NewProcess, PlatformError, Registers, SyscallEntry, Trap,
 };
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -57,6 +57,7 @@ pub(crate) struct Guest {
     pin: Option<Arc<Pin>>,
     /// What the kernel set as GS base; 0: the channel, unseen by the guest.
     gs_base: u64,
+    pub(crate) counters: Counters,
     not_send: PhantomData<*mut ()>,
 }
 
@@ -162,6 +163,7 @@ impl Guest {
             by_call: false,
             kick: Arc::new(kick),
             dead: None,
+            counters: Counters::Off,
             not_send: PhantomData,
         }
     }
@@ -264,6 +266,7 @@ impl Guest {
         if let Some(status) = self.dead {
             return Err(Gone::Died(status));
         }
+        self.counters.add(Event::HandOver, 1);
         self.channel.set32(ORDER, order as u32);
         if let Some(pin) = &self.pin {
             self.shared.guests.placement.before_run(pin);
@@ -487,6 +490,7 @@ impl Context for Guest {
     }
 
     fn host_calls(&mut self, calls: &[HostCall<'_>]) -> Result<u64, HostCallFailure> {
+        self.counters.add(Event::HostCall, calls.len() as u64);
         self.make_host_calls(calls)
     }
 
@@ -499,14 +503,17 @@ impl Context for Guest {
     }
 
     fn fork(&mut self) -> Result<NewProcess, PlatformError> {
+        self.counters.add(Event::HostCall, 1);
         self.clone_process(false)
     }
 
     fn fork_sharing_memory(&mut self) -> Result<NewProcess, PlatformError> {
+        self.counters.add(Event::HostCall, 1);
         self.clone_process(true)
     }
 
     fn new_thread(&mut self) -> Result<Box<dyn NewContext>, PlatformError> {
+        self.counters.add(Event::HostCall, 1);
         self.clone_thread()
     }
 
@@ -516,6 +523,10 @@ impl Context for Guest {
 
     fn meter(&self) -> Arc<dyn Meter> {
         Arc::new(ThreadMeter::new(self.inside.process.tgid, self.tid))
+    }
+
+    fn set_counters(&mut self, counters: Counters) {
+        self.counters = counters;
     }
 
     fn set_cpus(&mut self, cpus: &[u64]) {
