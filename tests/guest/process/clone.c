@@ -240,6 +240,16 @@ CASE(pidfd_flag) {
     CHECK_EQ(CLONE(CLONE_PIDFD | CLONE_DETACHED | SIGCHLD, new_stack(), &fd, NULL, 0, exit_three, 0), -EINVAL);
 }
 
+CASE(pidfd_that_cannot_be_told) {
+    int next = CHECK_OK(dup(0));
+    close(next);
+    CHECK_EQ(CLONE(CLONE_PIDFD | SIGCHLD, new_stack(), (int *)16, NULL, 0, exit_three, 0), -EFAULT);
+    // Neither child nor descriptor are there.
+    CHECK_ERR(waitpid(-1, NULL, WNOHANG), ECHILD);
+    CHECK_EQ(dup(0), next);
+    close(next);
+}
+
 CASE(clone_errno_table) {
     void *s = new_stack();
     CHECK_EQ(CLONE(CLONE_SIGHAND | SIGCHLD, s, NULL, NULL, 0, exit_three, 0), -EINVAL);

@@ -164,7 +164,15 @@ fn do_clone(task: &mut CurrentTask, args: &CloneArgs) -> SysResult<Pid> {
         // Linux ignores a fault here.
         let _ = task.mm.write(UserAddr(args.parent_tid), &tid);
     }
-    start(task, child, new, args)?;
+    let mm = child.shared.lock().mm.clone();
+    if let Err(error) = start(task, child, new, args) {
+        kernel.tasks.lock().release_pid(tid);
+        if let Some(mm) = mm {
+            mm.release();
+        }
+        return Err(error);
+    }
+    drop(mm);
     if let Some(group) = vfork {
         let done = task.waiter.wait_killable(&[&group.events], None, || {
             group.released_memory.load(Ordering::SeqCst).then_some(())
@@ -240,7 +248,7 @@ fn make_task(
     Ok((child, new))
 }
 
-/// Enters the task into the table and starts its kernel thread.
+/// Enters the task into the table and starts its kernel thread. What fails does so before anybody sees the task.
 fn start(
     task: &mut CurrentTask,
     child: Arc<Task>,
@@ -249,11 +257,15 @@ fn start(
 ) -> SysResult<()> {
     let flags = args.flags;
     let kernel = task.kernel().clone();
+    let files = task.files.clone();
+    let pidfd = flags
+        .contains(CloneFlags::PIDFD)
+        .then(|| crate::task::pidfd::prepare(task, &files.table, &child.group, UserAddr(args.pidfd)))
+        .transpose()?;
     {
         let mut tasks = kernel.tasks.lock();
         if flags.contains(CloneFlags::THREAD) {
             if task.group().signals.lock().ends(task.tid()) {
-                tasks.release_pid(child.tid());
                 return Err(Errno::EAGAIN.into());
             }
             tasks.add_thread(child.group.pid, child.clone());
@@ -278,8 +290,8 @@ fn start(
             tasks.add_group(entry, Some(child.clone()));
         }
     }
-    if flags.contains(CloneFlags::PIDFD) {
-        crate::task::pidfd::install(task, &child.group, UserAddr(args.pidfd))?;
+    if let Some((number, file)) = pidfd {
+        number.install(file);
     }
     let setup = ChildSetup {
         stack: args.stack,

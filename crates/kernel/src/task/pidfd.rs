@@ -6,7 +6,7 @@ use std::sync::Arc;
 use abi::{Errno, OpenFlags, PidfdFlags, SiCode, Siginfo, Signal, UserAddr};
 use smallvec::{SmallVec, smallvec};
 use sync::{SysResult, WaitQueue};
-use vfs::{FileDescription, FileOps, Ready};
+use vfs::{FdTable, FileDescription, FileOps, Ready, Reserved};
 
 use crate::syscall::{Fd, In, Pid};
 use crate::task::{CurrentTask, ThreadGroup};
@@ -68,11 +68,15 @@ pub fn pid_of(file: &FileDescription) -> SysResult<i32> {
 }
 
 fn open(task: &CurrentTask, group: &Arc<ThreadGroup>, flags: PidfdFlags) -> SysResult<i32> {
+    let file = description(task, group, flags);
+    task.files.table.install(file, task.limit(crate::resource::NOFILE), true)
+}
+
+fn description(task: &CurrentTask, group: &Arc<ThreadGroup>, flags: PidfdFlags) -> Arc<FileDescription> {
     let ops = PidFd { group: group.clone(), kernel: Arc::downgrade(task.kernel()) };
     let status = OpenFlags::RDWR
         | if flags.contains(PidfdFlags::NONBLOCK) { OpenFlags::NONBLOCK } else { OpenFlags::empty() };
-    let file = FileDescription::new(Box::new(ops), None, status);
-    task.files.table.install(file, task.limit(crate::resource::NOFILE), true)
+    FileDescription::new(Box::new(ops), None, status)
 }
 
 /// `SO_PEERPIDFD`: opens one for the process of a socket's other end. `ESRCH` once it has been waited for.
@@ -81,10 +85,17 @@ pub(crate) fn open_for_peer(task: &CurrentTask, group: &Arc<ThreadGroup>) -> Sys
     if known { open(task, group, PidfdFlags::empty()) } else { Err(Errno::ESRCH.into()) }
 }
 
-/// `CLONE_PIDFD`: opens one for a new child and tells the parent its number.
-pub(super) fn install(task: &CurrentTask, group: &Arc<ThreadGroup>, at: UserAddr) -> SysResult<()> {
-    let fd = open(task, group, PidfdFlags::empty())?;
-    task.mm.write(at, &fd)
+/// `CLONE_PIDFD`: a number for a new child's, told to the parent, and what it is to lead to once the child is there
+/// (Linux: `pidfd_prepare`).
+pub(super) fn prepare<'a>(
+    task: &CurrentTask,
+    table: &'a FdTable,
+    group: &Arc<ThreadGroup>,
+    at: UserAddr,
+) -> SysResult<(Reserved<'a>, Arc<FileDescription>)> {
+    let reserved = table.reserve(task.limit(crate::resource::NOFILE), true)?;
+    task.mm.write(at, &reserved.fd())?;
+    Ok((reserved, description(task, group, PidfdFlags::empty())))
 }
 
 pub fn sys_pidfd_open(task: &mut CurrentTask, pid: Pid, flags: PidfdFlags) -> SysResult<Fd> {

@@ -66,7 +66,7 @@ impl Machine<'_> {
     /// The next `count` bytes of code, at most 8.
     fn next(&mut self, count: u64) -> Result<u64, Exception> {
         let value = fetch(self.memory, self.regs.rip, count)?;
-        self.regs.rip += count;
+        self.regs.rip = self.regs.rip.wrapping_add(count);
         Ok(value)
     }
 
@@ -163,7 +163,7 @@ fn fault(denied: Denied, at: u64) -> Exception {
 /// `count` bytes of code, at most 8.
 fn fetch(memory: &mut Memory, at: u64, count: u64) -> Result<u64, Exception> {
     let mut bytes = [0u8; 8];
-    for (byte, at) in bytes.iter_mut().zip(at..at + count) {
+    for (byte, at) in bytes.iter_mut().zip(at..at.saturating_add(count)) {
         if at >= GUEST_TOP {
             return Err(fault(Denied::NotMapped, at));
         }
