@@ -110,9 +110,18 @@ impl Machine {
         let descriptors = std::fs::read_dir("/proc/self/fd").map(|all| {
             all.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok()).collect::<Vec<_>>()
         });
+        let tasks = kept.upgrade().map(|kernel| {
+            kernel
+                .tasks
+                .lock()
+                .tasks
+                .iter()
+                .map(|(tid, task)| (*tid, Arc::strong_count(task)))
+                .collect::<Vec<_>>()
+        });
         assert!(
             all_gone(),
-            "left behind: {} uses of the kernel; descriptors and threads were {before:?}, now {descriptors:?} and {}",
+            "left behind: tasks {tasks:?}, {} uses of the kernel; descriptors and threads were {before:?}, now {descriptors:?} and {}",
             kept.strong_count(),
             kernel_threads()
         );

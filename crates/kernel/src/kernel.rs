@@ -343,7 +343,7 @@ impl Kernel {
                     .collect()
             };
             if groups.is_empty() || Instant::now() > deadline {
-                return;
+                return self.forget_stand_ins();
             }
             for (group, threads) in &groups {
                 group.begin_exit(GroupExit::Signal { signal: Signal::KILL, core: false }, threads);
@@ -354,6 +354,13 @@ impl Kernel {
                 self.tasks.threads(group.pid).is_empty().then_some(())
             });
         }
+    }
+
+    /// Tasks keep the kernel: those that stand in for ended groups and for init would keep it for ever.
+    fn forget_stand_ins(&self) {
+        let gone: Vec<_> =
+            self.tasks.lock().groups.values_mut().filter_map(|entry| entry.stand_in.take()).collect();
+        drop(gone);
     }
 
     pub fn is_shutting_down(&self) -> bool {
