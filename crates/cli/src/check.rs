@@ -1,19 +1,26 @@
 //! `umlaut check`: what this host offers, found by trying.
 
-use anyhow::anyhow;
+use std::io::Write;
+
+use anyhow::{Context, anyhow};
 use ptrace::probe::{Ability, State};
 
 use crate::cgroup::MemoryCgroup;
 
 pub(crate) fn check() -> anyhow::Result<i32> {
     for ability in ptrace::probe::probe() {
-        println!("{}", line(&ability));
+        say(&line(&ability))?;
     }
-    println!("{}", memory_line());
+    say(&memory_line())?;
     let choice = ptrace::probe::choose().map_err(|why| anyhow!("no platform works on this host: {why}"))?;
     let why = if choice.why.is_empty() { String::new() } else { format!(" ({})", choice.why) };
-    println!("--platform auto takes {}{why}", choice.mode.name());
+    say(&format!("--platform auto takes {}{why}", choice.mode.name()))?;
     Ok(0)
+}
+
+/// A line for stdout, which may be closed or full.
+fn say(line: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{line}").context("writing to stdout")
 }
 
 /// What `--memory` is enforced by.

@@ -4,9 +4,15 @@
 //! over it, `cgroup.rs` bounds its memory, `root.rs` composes what guests see of the host, `program.rs` what they start with; `check.rs` probes
 //! the host.
 
+/// Prints a line on stderr, which may be closed or full: that is no reason to fail in another way.
+macro_rules! complain {
+    ($($text:tt)*) => { crate::complain_text(&format!("{}\n", format_args!($($text)*))) };
+}
+
 mod cgroup;
 mod check;
 mod console;
+mod explain;
 mod memory_files;
 mod options;
 mod outside;
@@ -14,6 +20,8 @@ mod program;
 mod root;
 mod run;
 mod supervisor;
+
+use std::io::Write;
 
 use crate::options::{Command, Options};
 
@@ -30,11 +38,16 @@ fn main() {
             .and_then(|umlaut| bench::run(&bench, &umlaut)),
     };
     let code = status.unwrap_or_else(|error| {
-        eprintln!("umlaut: {error:#}");
+        complain!("umlaut: {error:#}");
         // What `env` and shells use for a command that could not be started.
         run::exit_code_of(&error)
     });
     std::process::exit(code);
+}
+
+/// See [`complain!`].
+pub(crate) fn complain_text(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// The kernel's own log goes to stderr: warnings, or what `UMLAUT_LOG` says.

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
@@ -27,17 +28,24 @@ pub(crate) struct Options {
 impl Options {
     /// Reads the command line; ends the process with a message where it cannot be understood.
     pub(crate) fn read() -> Self {
-        let options = Self::parse();
+        // Status 125, as of all failures of umlaut's own: programs end with 2 themselves.
+        let options = Self::try_parse().unwrap_or_else(|error| end(&error));
         // PROGRAM's own arguments may begin with a hyphen, and with them (to clap) PROGRAM itself: an unknown option.
         if let Command::Run(run) = &options.command
             && let Some(first) =
                 run.program.first().filter(|first| first.as_encoded_bytes().starts_with(b"-"))
         {
             let text = format!("unexpected argument '{}' found; try 'umlaut run --help'", first.display());
-            Self::command().error(ErrorKind::UnknownArgument, text).exit();
+            end(&Self::command().error(ErrorKind::UnknownArgument, text));
         }
         options
     }
+}
+
+/// Prints what is wrong with the command line, or the help that was asked for.
+fn end(error: &clap::Error) -> ! {
+    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    std::process::exit(if error.use_stderr() || printed.is_err() { 125 } else { 0 });
 }
 
 #[derive(Debug, Subcommand)]
@@ -96,7 +104,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "SRC:DST[:ro]", help_heading = "File system")]
     pub bind: Vec<String>,
     /// An empty file system in memory
-    #[arg(long, value_name = "DST", help_heading = "File system")]
+    #[arg(long, value_name = "DST", value_parser = parse_place, help_heading = "File system")]
     pub tmpfs: Vec<String>,
     /// Show the home directory too (`ro`: below the throwaway layer). It may hold secrets
     #[arg(long, value_name = "ro", value_parser = ["ro"], conflicts_with = "root", help_heading = "File system")]
@@ -109,7 +117,7 @@ pub(crate) struct RunOptions {
     pub workdir: Option<String>,
 
     /// Set a variable of the environment
-    #[arg(long, value_name = "K=V", help_heading = "Program")]
+    #[arg(long, value_name = "K=V", value_parser = parse_variable, help_heading = "Program")]
     pub env: Vec<String>,
     /// Pass the whole environment on, not only PATH HOME USER TERM LANG TZ
     #[arg(long, help_heading = "Program")]
@@ -118,7 +126,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "UID[:GID]", default_value = "0", help_heading = "Program")]
     pub user: String,
     /// The name of the machine
-    #[arg(long, default_value = "umlaut", help_heading = "Program")]
+    #[arg(long, default_value = "umlaut", value_parser = parse_hostname, help_heading = "Program")]
     pub hostname: String,
     /// Memory that all guests may use together, such as 512M or 2G
     #[arg(
@@ -187,6 +195,24 @@ impl CountersName {
             CountersName::Off => CountersMode::Off,
         }
     }
+}
+
+/// An absolute path.
+fn parse_place(text: &str) -> Result<String, String> {
+    if text.starts_with('/') { Ok(text.into()) } else { Err("give an absolute path".into()) }
+}
+
+/// `K=V`.
+fn parse_variable(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((name, _)) if !name.is_empty() => Ok(text.into()),
+        _ => Err("give a name and a value: NAME=VALUE".into()),
+    }
+}
+
+/// As long as `sethostname` takes.
+fn parse_hostname(text: &str) -> Result<String, String> {
+    if text.len() <= 64 { Ok(text.into()) } else { Err("a name has 64 bytes at most".into()) }
 }
 
 /// A number of bytes, or of KiB, MiB, GiB or TiB with a letter behind it.

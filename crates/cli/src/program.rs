@@ -95,9 +95,11 @@ fn environment(options: &RunOptions, uid: u32) -> Vec<String> {
 fn descriptors() -> anyhow::Result<FdTable> {
     let files = FdTable::new();
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    for fd in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {
-        let file = inherited(fd)?;
-        files.install(file, 16, false).map_err(|error| anyhow!("standard streams: {error}"))?;
+    for (number, fd) in (0u8..).zip([stdin.as_fd(), stdout.as_fd(), stderr.as_fd()]) {
+        if host::streams::was_open(number.into()) {
+            let installed = files.install_from(inherited(fd)?, number.into(), 16, false);
+            installed.map_err(|error| anyhow!("standard streams: {error}"))?;
+        }
     }
     Ok(files)
 }

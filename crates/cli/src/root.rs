@@ -104,7 +104,7 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         Some(_) => None,
         None => {
             let owner = parse_user(&options.user)?;
-            let environment = Environment::of_process(owner).context("the current directory")?;
+            let environment = Environment::of_process(owner);
             Some(RootPlan::new(&environment, reach(options)))
         }
     };
@@ -127,7 +127,11 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
     let mut workdir = b"/".to_vec();
     if let Some(plan) = &plan {
         for layer in plan.layers.iter().skip(1) {
-            setup.mount_layer(layer)?;
+            if let Err(error) = setup.mount_layer(layer) {
+                // The program may not need it.
+                let text = crate::explain::shortened(&format!("{error:#}"));
+                complain!("umlaut: {text}; it shows empty");
+            }
         }
         workdir = setup.workdir(plan);
         report(plan);
@@ -139,6 +143,9 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         setup.tmpfs(place, "tmpfs", 0o1777)?;
     }
     // Without limits, as Linux's own.
+    if let Some(workdir) = &options.workdir {
+        setup.check_workdir(workdir)?;
+    }
     let memfds = Memfds::new(
         TmpFsOptions { host_pages: setup.memory.host_pages.clone(), ..TmpFsOptions::default() },
         setup.memory.self_fds.clone(),
@@ -156,10 +163,10 @@ fn reach(options: &RunOptions) -> Reach {
 
 fn report(plan: &RootPlan) {
     for warning in &plan.warnings {
-        eprintln!("umlaut: {warning}");
+        complain!("umlaut: {warning}");
     }
     if let Some(hint) = plan.hint.as_ref().filter(|_| std::io::stderr().is_terminal()) {
-        eprintln!("umlaut: {hint}");
+        complain!("umlaut: {hint}");
     }
 }
 
@@ -169,6 +176,8 @@ fn named_root(
     dir: &HostPath,
     memory: &MemoryFsKind,
 ) -> anyhow::Result<(Arc<dyn FileSystem>, String)> {
+    let shown = dir.display();
+    std::fs::read_dir(dir).with_context(|| format!("cannot use {shown} as the root (reading it)"))?;
     let host: Arc<dyn FileSystem> =
         HostFs::open(dir, HostFsOptions::named(options.rw, OwnerMap::own_as_root()))
             .map_err(|error| anyhow!("cannot use {} as the root: {error}", dir.display()))?;
@@ -316,6 +325,16 @@ impl Setup {
     fn mount_layer(&self, layer: &Layer) -> anyhow::Result<()> {
         let fs = throwaway(&open_layer(layer)?, &self.memory)?;
         self.mount(&fs, "umlaut", MountFlags::NODEV, layer.at.as_os_str().as_encoded_bytes())
+    }
+
+    fn check_workdir(&self, path: &str) -> anyhow::Result<()> {
+        match self.context().lookup_path(abi::AT_FDCWD, path.as_bytes(), vfs::Lookup::FOLLOW) {
+            Ok(at) if at.inode().is_dir() => Ok(()),
+            Ok(_) => bail!("--workdir {path}: not a directory inside the guest"),
+            Err(error) => {
+                bail!("--workdir {path}: {error} (inside the guest: --bind shows a directory of the host)")
+            }
+        }
     }
 
     /// The plan's directory to start in, if guests can get there.

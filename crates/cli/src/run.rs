@@ -21,6 +21,7 @@ use sync::{SysError, Waiter};
 
 use crate::cgroup::MemoryCgroup;
 use crate::console::Console;
+use crate::explain::{Attempt, explain};
 use crate::options::{PlatformName, RunOptions};
 use crate::outside::server::Server;
 use crate::{program, root, supervisor};
@@ -55,7 +56,7 @@ pub(crate) fn exit_code_of(error: &anyhow::Error) -> i32 {
 pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     // What the caller had open is not for guests (INVARIANTS 1.9).
     host::process::close_from(3).context("closing inherited descriptors")?;
-    raise_limits();
+    raise_limits()?;
     let cgroup = memory_cgroup(options)?;
     let signals = supervisor::become_kernel(|| {
         if let Some(cgroup) = &cgroup {
@@ -92,7 +93,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     forward_signals(kernel.clone(), signals, console.as_ref().map(Console::resizer), outside)?;
     let streams = console.as_ref().map(|console| console.streams.clone()).unwrap_or_default();
     let spec = program::spec(options, streams, &name_space)?;
-    let result = kernel.start(spec).map_err(|error| start_failure(options, error));
+    let result = kernel.start(spec).map_err(|error| start_failure(options, &name_space, error));
     let status = result.map(|()| wait(&kernel, console.as_ref()));
     kernel.shut_down();
     finish_profile(&kernel);
@@ -100,7 +101,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
         console.close();
     }
     if options.stats {
-        eprint!("{}", kernel.stats_table());
+        crate::complain_text(&kernel.stats_table());
     }
     status
 }
@@ -114,14 +115,26 @@ fn special_files() -> Box<KernelFiles> {
     Box::new(KernelFiles::new(devices))
 }
 
+/// Descriptors without which not much runs.
+const FEWEST_DESCRIPTORS: u64 = 48;
+
 /// Guests' open files are host descriptors of ours, and a copy to a guest's stack grows it by our limit (the guest's is
-/// checked before).
-fn raise_limits() {
-    for resource in [rustix::process::Resource::Nofile, rustix::process::Resource::Stack] {
+/// checked before). Files of the host grow by us too: what is too big for our own limit is an error for the guest, not
+/// our end.
+fn raise_limits() -> anyhow::Result<()> {
+    use rustix::process::Resource;
+    for resource in [Resource::Nofile, Resource::Stack, Resource::Fsize] {
         let mut limit = rustix::process::getrlimit(resource);
         limit.current = limit.maximum;
         // With the limit that there is, guests get less.
         let _ = rustix::process::setrlimit(resource, limit);
+    }
+    host::signal::ignore(abi::Signal::XFSZ.0).context("ignoring SIGXFSZ")?;
+    match rustix::process::getrlimit(Resource::Nofile).current {
+        Some(count) if count < FEWEST_DESCRIPTORS => Err(anyhow!(
+            "the limit on open files is {count}, and {FEWEST_DESCRIPTORS} are the fewest to run with: raise `ulimit -n`"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -185,9 +198,9 @@ fn finish_profile(kernel: &Kernel) {
     match kernel.options.profile.as_ref().map(|profile| profile.finish()) {
         None | Some(Ok(0)) => {}
         Some(Ok(lost)) => {
-            eprintln!("umlaut: the profile lacks {lost} events: its file could not be written fast enough");
+            complain!("umlaut: the profile lacks {lost} events: its file could not be written fast enough");
         }
-        Some(Err(error)) => eprintln!("umlaut: writing the profile: {error}"),
+        Some(Err(error)) => complain!("umlaut: writing the profile: {error}"),
     }
 }
 
@@ -214,11 +227,13 @@ fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<
         PlatformName::Sysemu => open(ptrace::Mode::Sysemu),
         PlatformName::Stub => stub(),
         PlatformName::Auto => open(ptrace::Mode::Sysemu).or_else(|error| {
-            eprintln!("umlaut: sysemu does not work here ({error}); using ptrace");
+            complain!("umlaut: sysemu does not work here ({error}); using ptrace");
             open(ptrace::Mode::Syscall)
         }),
     };
-    platform.context("this host does not let guests run (see `umlaut check`)")
+    platform.context(
+        "this host does not let guests run: `umlaut check` says more (is ptrace forbidden, or `ulimit -u` reached?)",
+    )
 }
 
 /// Passes signals from outside on to the main program, and lets those look at the kernel who want to; a second SIGTERM or SIGHUP ends everything, and so does the
@@ -306,25 +321,14 @@ fn wait(kernel: &Arc<Kernel>, console: Option<&Console>) -> i32 {
     }
 }
 
-fn start_failure(options: &RunOptions, error: SysError) -> anyhow::Error {
+fn start_failure(options: &RunOptions, names: &root::NameSpace, error: SysError) -> anyhow::Error {
     let name = options.program.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let errno = error.errno().unwrap_or(Errno::EINTR);
-    let by_path = name.contains('/');
-    let text = match errno {
-        Errno::ENOENT if by_path => format!(
-            "{name}: not found inside the guest, or its interpreter is not. Only parts of the host show \
-             there: see `umlaut run --help`, --bind, --root"
-        ),
-        Errno::ENOENT => {
-            format!("{name}: not found on the guest's PATH. Give its path, or set PATH with --env PATH=…")
-        }
-        Errno::EACCES => {
-            format!("{name}: not executable (permission denied). `chmod +x` it, or run it by its shell")
-        }
-        Errno::ENOEXEC => format!("{name}: not a program for x86-64 Linux (wrong architecture or format)"),
-        Errno::ELIBBAD => format!("{name}: its interpreter (ld.so) is not a program for x86-64 Linux"),
-        Errno::EAGAIN => format!("{name}: the host gives no process to run it in. Try `umlaut check`"),
-        errno => format!("{name}: {errno}"),
+    let errno = match error.errno().unwrap_or(Errno::EINTR) {
+        // As execve("") would.
+        _ if name.is_empty() => Errno::ENOENT,
+        errno => errno,
     };
+    let workdir = options.workdir.as_ref().map_or(&names.workdir[..], |workdir| workdir.as_bytes());
+    let text = explain(&Attempt { name: &name, workdir, names }, errno);
     anyhow!(StartFailure { errno, text })
 }

@@ -32,7 +32,7 @@ pub(crate) fn become_kernel(clean_up: impl FnOnce()) -> anyhow::Result<OwnedFd> 
     host::process::block_signals(&watched);
     let terminal = crate::console::saved_settings();
     let (signals, to_kernel) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    match host::process::fork().context("starting the kernel's process")? {
+    match host::process::fork().context("starting the kernel's process (is `ulimit -u` reached?)")? {
         Fork::Child => {
             drop(to_kernel);
             Ok(signals)

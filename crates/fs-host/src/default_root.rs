@@ -35,6 +35,8 @@ pub enum Reach {
 pub struct Environment {
     /// The current directory.
     pub cwd: PathBuf,
+    /// Why that is not known (it was removed), and `/` stands for it.
+    pub lost_cwd: Option<String>,
     /// The user's home, where known.
     pub home: Option<PathBuf>,
     /// All homes that the host's user database names.
@@ -45,12 +47,15 @@ pub struct Environment {
 
 impl Environment {
     /// That of this process, for guests that start as `owner`.
-    pub fn of_process(owner: (u32, u32)) -> std::io::Result<Environment> {
-        let cwd = std::env::current_dir()?;
+    pub fn of_process(owner: (u32, u32)) -> Environment {
+        let (cwd, lost_cwd) = match std::env::current_dir() {
+            Ok(cwd) => (cwd, None),
+            Err(error) => ("/".into(), Some(error.to_string())),
+        };
         let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         let homes = homes_in(&passwd).into_iter().filter_map(|home| home.canonicalize().ok()).collect();
-        Ok(Environment { cwd, home: home.and_then(|home| home.canonicalize().ok()), homes, owner })
+        Environment { cwd, lost_cwd, home: home.and_then(|home| home.canonicalize().ok()), homes, owner }
     }
 
     /// Whether `path` is a home or holds one.
@@ -114,6 +119,9 @@ impl RootPlan {
             warnings: Vec::new(),
             hint: None,
         };
+        if let Some(why) = &environment.lost_cwd {
+            plan.warnings.push(format!("the current directory cannot be told ({why}): starting in /"));
+        }
         if reach == Reach::All {
             plan.reads.push("/".into());
             plan.warnings.push("--host-all shows everything that you can read, secrets included".into());

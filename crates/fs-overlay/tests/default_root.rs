@@ -16,8 +16,13 @@ use support::*;
 use vfs::{FileSystem, Inode, NewNodeKind};
 
 fn root() -> (Arc<Overlay>, RootPlan) {
-    let environment =
-        Environment { cwd: "/".into(), home: Some("/root".into()), homes: Vec::new(), owner: (0, 0) };
+    let environment = Environment {
+        cwd: "/".into(),
+        home: Some("/root".into()),
+        homes: Vec::new(),
+        lost_cwd: None,
+        owner: (0, 0),
+    };
     let plan = RootPlan::new(&environment, Reach::System);
     let layer = plan.layers.first().expect("a root");
     let lower = HostFs::open(&layer.host, layer.options.clone()).expect("served");

@@ -12,6 +12,7 @@ pub mod membarrier;
 pub mod perf;
 pub mod process;
 pub mod signal;
+pub mod streams;
 pub mod timex;
 pub mod vm;
 pub mod wait;

@@ -31,6 +31,18 @@ pub fn quiet_sigchld() -> io::Result<()> {
     check(unsafe { libc::sigaction(libc::SIGCHLD, &action, std::ptr::null_mut()) }.into()).map(drop)
 }
 
+/// Ignores `signal` in this process: what would send it gives an error instead.
+///
+/// # Errors
+/// `EINVAL` for a signal that cannot be ignored.
+pub fn ignore(signal: i32) -> io::Result<()> {
+    // SAFETY: SIG_IGN is no handler of ours.
+    match unsafe { libc::signal(signal, libc::SIG_IGN) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
 /// Sets `signal` to its default action in this process.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ fn plan(cwd: &str, reach: Reach) -> RootPlan {
     let homes =
         homes_in("root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\nd:x:5:5::/:/bin/false\n");
     RootPlan::new(
-        &Environment { cwd: cwd.into(), home: Some("/home/me".into()), homes, owner: (0, 0) },
+        &Environment { cwd: cwd.into(), home: Some("/home/me".into()), homes, lost_cwd: None, owner: (0, 0) },
         reach,
     )
 }
