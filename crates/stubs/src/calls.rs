@@ -22,6 +22,11 @@ fn index(number: u64) -> Option<u64> {
     (0u64..).zip(numbers).find(|(_, known)| known.cast_unsigned() == number).map(|(index, _)| index)
 }
 
+/// The same of what is to be called. `ENOSYS`: the stub does not make such calls yet (`futex_waitv`, `membarrier`).
+fn known(encoded: &Encoded<'_>) -> Result<u64, Errno> {
+    index(encoded.call.number).ok_or(Errno::ENOSYS)
+}
+
 impl Guest {
     pub(crate) fn make_host_calls(&mut self, calls: &[HostCall<'_>]) -> Result<u64, HostCallFailure> {
         let mut result = 0;
@@ -41,8 +46,8 @@ impl Guest {
         let fail = |index, error| HostCallFailure { index, error };
         let mut files: Vec<BorrowedFd<'_>> = Vec::new();
         for (index, call) in calls.iter().enumerate() {
-            match encode(call, &mut files) {
-                Ok(encoded) => self.write_record(index as u64, &encoded),
+            match encode(call, &mut files).and_then(|encoded| Ok((known(&encoded)?, encoded))) {
+                Ok((number, encoded)) => self.write_record(index as u64, number, &encoded),
                 Err(error) => {
                     // Those before it are done, as the host would.
                     if index > 0 {
@@ -77,7 +82,7 @@ impl Guest {
         }
     }
 
-    fn write_record(&mut self, index: u64, encoded: &Encoded) {
+    fn write_record(&mut self, index: u64, number: u64, encoded: &Encoded) {
         let at = RECORDS + index * RECORD;
         let mut call = encoded.call;
         // Which received descriptor takes the place of the fifth argument.
@@ -86,8 +91,7 @@ impl Guest {
             self.channel.write(TIMEOUT, &timeout);
             call.args[3] = self.channel_address() + TIMEOUT;
         }
-        // Every call that can be encoded has an index.
-        self.channel.set(at, crate::calls::index(call.number).unwrap_or(0));
+        self.channel.set(at, number);
         for (place, word) in (at + 8..).step_by(8).zip(call.args.into_iter().chain([file])) {
             self.channel.set(place, word);
         }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use abi::{Errno, SigSet, Sigaltstack, Signal, UserAddr};
 use platform::{Context, Counters, Event, HostCall, HostCallError, HostCallFailure, Trap};
-use sync::{Deadline, Interrupts, SysError, SysResult, WaitEnd, WaitQueue, Waiter};
+use sync::{Deadline, Interrupts, Restart, SysError, SysResult, WaitEnd, WaitQueue, Waiter};
 use vfs::{Caller, Cred};
 
 use crate::fs::{Files, Fs};
@@ -152,6 +152,17 @@ impl CurrentTask {
         self.group().usage.lock().leave(self.mm.space.last_usage());
         self.context = context;
         self.apply_unusual_scheduling();
+    }
+
+    /// For a call that is to be made again once signals have been looked at, whoever takes them: another thread may be about
+    /// to take the one that is pending, and only that one was kicked (Linux: TIF_SIGPENDING set, -ERESTARTSYS).
+    pub(crate) fn leave_for_signals(&self) -> SysResult<Restart> {
+        self.task.kick();
+        match self.waiter.wait(&[], Some(Instant::now()), || None::<()>) {
+            Err(WaitEnd::Interrupted(restart)) => Ok(restart),
+            // Not reached: the kick is there.
+            _ => Err(Errno::EINTR.into()),
+        }
     }
 
     /// Waits until `check` gives a value; only a signal that is to be taken (or the task's end) interrupts it.

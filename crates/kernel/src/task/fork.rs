@@ -144,10 +144,7 @@ fn do_clone(task: &mut CurrentTask, args: &CloneArgs) -> SysResult<Pid> {
     }
     // Linux: a signal that is pending is taken before a fork, so that groups can be killed as a whole.
     if task.has_signal() && !flags.contains(CloneFlags::THREAD) {
-        return match task.waiter.wait(&[], None, || None::<()>) {
-            Err(sync::WaitEnd::Interrupted(restart)) => Err(sync::SysError::Restart(restart.always())),
-            _ => Err(Errno::EINTR.into()),
-        };
+        return Err(sync::SysError::Restart(task.leave_for_signals()?.always()));
     }
     let kernel = task.kernel().clone();
     let tid = reserve_pid(task)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use abi::{Errno, SiCode, Sigaction, Siginfo, Signal};
-use sync::{SysError, SysResult, WaitEnd};
+use sync::{SysError, SysResult};
 
 use crate::kernel::Kernel;
 use crate::task::{CurrentTask, ThreadGroup};
@@ -31,12 +31,9 @@ pub(super) fn check_change(terminal: &Arc<Terminal>, task: &CurrentTask, signal:
         return Err(Errno::EIO.into());
     }
     let info = Siginfo::kill(signal, SiCode::KERNEL, 0, 0);
-    // It reaches us at least.
+    // It reaches the caller's process at least, if not this thread of it.
     let _ = task.kernel().tasks.lock().send_to_process_group(own, info);
-    match task.wait(&[], None, |_| None::<()>) {
-        Err(WaitEnd::Interrupted(restart)) => Err(SysError::Restart(restart)),
-        _ => Ok(()),
-    }
+    Err(SysError::Restart(task.leave_for_signals()?))
 }
 
 fn own_group(task: &CurrentTask) -> i32 {
