@@ -158,6 +158,9 @@ pub(crate) struct RunOptions {
     /// Copy guest memory word by word (slower; to be measured)
     #[arg(long, help_heading = "Platform")]
     pub no_batch: bool,
+    /// Leave programs' code as it is: every system call traps (slower; for programs that check their own code)
+    #[arg(long, help_heading = "Platform")]
+    pub no_patch: bool,
     /// Leave guest and kernel threads wherever the host puts them (slower; to be measured)
     #[arg(long, help_heading = "Platform")]
     pub no_placement: bool,

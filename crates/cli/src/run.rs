@@ -217,6 +217,7 @@ fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<
     let stub = || {
         let wanted = stubs::Options {
             batch: !options.no_batch,
+            patch: !options.no_patch,
             placement: !options.no_placement,
             data_limit: memory.map(|limit| limit.saturating_mul(4)),
         };

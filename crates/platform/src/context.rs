@@ -1,10 +1,11 @@
 //! Guest threads, and what makes guest processes.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use abi::{Errno, UserAddr};
 
-use crate::{AddressSpace, Counters, HostCall, HostCallFailure, Meter, Registers, Trap};
+use crate::{AddressSpace, Counters, HostCall, HostCallFailure, Meter, PatchedProgram, Registers, Trap};
 
 /// What a platform can do, as data.
 #[derive(Clone, Debug)]
@@ -16,6 +17,17 @@ pub struct Capabilities {
     pub xsave_size: usize,
     /// The XCR0 bits that are in it.
     pub xsave_features: u64,
+}
+
+/// What the calls that only tell who one is answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    pub pid: i32,
+    pub tid: i32,
+    pub uid: u32,
+    pub euid: u32,
+    pub gid: u32,
+    pub egid: u32,
 }
 
 /// A host failure that leaves a guest process or the platform unusable.
@@ -39,6 +51,13 @@ pub trait Platform: Send + Sync {
 
     /// A fresh guest process that no guest code has ever run in. From any thread of the kernel.
     fn spawn(&self) -> Result<NewProcess, PlatformError>;
+
+    /// The program in `file`, an ELF file open for reading, with its system-call sites patched. `None`: the platform
+    /// patches none, or this one has none, or is not one. From any thread; it may take milliseconds the first time.
+    fn patch(&self, file: BorrowedFd<'_>) -> Option<Arc<PatchedProgram>> {
+        let _ = file;
+        None
+    }
 }
 
 /// A guest thread that nobody drives yet; it runs nothing until bound.
@@ -93,6 +112,11 @@ pub trait Context {
 
     /// Kicks it, from any thread.
     fn interrupter(&self) -> Arc<dyn Interrupter>;
+
+    /// What the identity calls of this thread answer from now on, where the platform serves them itself.
+    fn set_identity(&mut self, identity: &Identity) {
+        let _ = identity;
+    }
 
     /// What it has used.
     fn meter(&self) -> Arc<dyn Meter>;

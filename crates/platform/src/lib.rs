@@ -21,13 +21,17 @@ mod counters;
 pub mod mock;
 mod registers;
 mod space;
+mod text;
 mod trap;
 mod usage;
 
 pub use call::{FUTEX_WAITV_MAX, FutexCall, HostCall, HostCallError, HostCallFailure, MapFile};
-pub use context::{Capabilities, Context, Interrupter, NewContext, NewProcess, Platform, PlatformError};
+pub use context::{
+    Capabilities, Context, Identity, Interrupter, NewContext, NewProcess, Platform, PlatformError,
+};
 pub use counters::{Block, CALLS, Counters, Event, Place};
 pub use registers::Registers;
 pub use space::{AddressSpace, GuestRange, Reach, Vdso};
+pub use text::{PatchedProgram, PatchedSite};
 pub use trap::{Exception, ExitStatus, SyscallEntry, Trap};
 pub use usage::{HostUsage, Meter};

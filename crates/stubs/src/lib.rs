@@ -20,6 +20,7 @@ mod channel;
 mod clone;
 mod filter;
 mod layout;
+mod patch;
 mod reaper;
 mod shared;
 mod spawner;
@@ -28,15 +29,18 @@ mod stub;
 mod thread;
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, sync_channel};
 
-use platform::{Capabilities, NewProcess, Platform, PlatformError};
+use platform::{Capabilities, NewProcess, PatchedProgram, Platform, PlatformError};
 
 pub use shared::Options;
 
+use crate::patch::Patcher;
 use crate::shared::Shared;
 use crate::spawner::Request;
+use crate::stub::Label;
 
 /// The platform.
 pub struct Stubs {
@@ -44,6 +48,7 @@ pub struct Stubs {
     shared: Arc<Shared>,
     /// Guest processes end with it: its drop ends the spawner, and that ends them.
     spawner: Sender<Request>,
+    patcher: Option<Patcher>,
 }
 
 impl Stubs {
@@ -73,13 +78,18 @@ impl Stubs {
             xsave_size: shared.state.size,
             xsave_features: shared.state.features,
         };
-        Ok(Stubs { capabilities, shared, spawner })
+        let patcher = options.patch.then(|| Patcher::new(shared.layout.at(Label::umlaut_enter)));
+        Ok(Stubs { capabilities, shared, spawner, patcher })
     }
 }
 
 impl Platform for Stubs {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn patch(&self, file: BorrowedFd<'_>) -> Option<Arc<PatchedProgram>> {
+        self.patcher.as_ref()?.patch(file)
     }
 
     fn spawn(&self) -> Result<NewProcess, PlatformError> {

@@ -15,6 +15,8 @@ use crate::state::{State, has_fsgsbase};
 pub struct Options {
     /// Copy guest memory vectored, not word by word.
     pub batch: bool,
+    /// Patch the system-call sites of programs; else every call traps.
+    pub patch: bool,
     /// Keep a guest thread on the CPU of the kernel thread that serves it.
     pub placement: bool,
     /// Bytes of data (`RLIMIT_DATA`) that each guest process may have at most.
@@ -24,7 +26,7 @@ pub struct Options {
 impl Default for Options {
     /// Everything on that makes it fast.
     fn default() -> Options {
-        Options { batch: true, placement: true, data_limit: None }
+        Options { batch: true, patch: true, placement: true, data_limit: None }
     }
 }
 

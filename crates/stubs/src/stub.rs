@@ -92,6 +92,7 @@ labels!(
     umlaut_channels,
     umlaut_leaves,
     umlaut_leaf_table,
+    umlaut_enter,
     umlaut_signal,
     umlaut_parked,
     umlaut_sigreturn_call,

@@ -32,5 +32,8 @@ fn stub() {
 
 #[test]
 fn without_the_fast_ways() {
-    conforms("without_the_fast_ways", Options { batch: false, placement: false, ..Options::default() });
+    conforms(
+        "without_the_fast_ways",
+        Options { batch: false, patch: false, placement: false, ..Options::default() },
+    );
 }
