@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use guest_process::Slots;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -121,6 +121,12 @@ impl Channel {
 
     pub(crate) fn set(&self, offset: u64, value: u64) {
         self.long(offset).store(value, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_byte(&self, offset: u64, value: u8) {
+        // SAFETY: mapped for as long as `self`, and only ever accessed as atomics by us.
+        let byte: &AtomicU8 = unsafe { self.at(offset, 1).cast().as_ref() };
+        byte.store(value, Ordering::Relaxed);
     }
 
     /// Copies out, in longs.

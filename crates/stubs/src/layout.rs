@@ -52,8 +52,10 @@ pub(crate) const ARGS: u64 = 0x50;
 pub(crate) const SIGNAL: u64 = 0x70;
 /// The guest's registers, as `user_regs_struct`: `rip` to `ss` are what `iretq` takes.
 pub(crate) const REGS: u64 = 0x100;
-/// u32 × 7: what the identity calls answer.
+/// u32 × 7: what the leaves that tell who one is answer.
 pub(crate) const IDENTITY: u64 = 0x200;
+/// u64 for each leaf: calls that it has served.
+pub(crate) const SERVED: u64 = 0x240;
 /// u8 for each number below [`DISPATCHED`]: how the stub serves it, 0: not at all.
 pub(crate) const DISPATCH: u64 = 0x400;
 pub(crate) const DISPATCHED: u64 = 0x200;

@@ -5,7 +5,8 @@
 //! a guest thread and its kernel thread share).
 //!
 //! Modules: `stub` and `stub/*.s` (our code in guest processes), `layout` (where things lie), `filter` (what the
-//! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `calls`, `clone`, `state`
+//! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `calls`, `clone`, `leaf` (what is served without
+//! the kernel), `patch` (call sites made to jump to the stub), `state`
 //! (x87, SSE, …), `spawner` (where processes come from), `reaper` (their deaths).
 //!
 //! Neighbours: on `guest-process`; implements the traits of `platform`; the kernel knows only these.
@@ -20,6 +21,7 @@ mod channel;
 mod clone;
 mod filter;
 mod layout;
+mod leaf;
 mod patch;
 mod reaper;
 mod shared;

@@ -54,6 +54,7 @@ global_asm!(
     SIGNAL = const SIGNAL,
     REGS = const REGS,
     IDENTITY = const IDENTITY,
+    SERVED = const SERVED,
     DISPATCH = const DISPATCH,
     DISPATCHED = const DISPATCHED,
     MESSAGE = const MESSAGE,

@@ -11,8 +11,8 @@ use abi::{Errno, UserAddr};
 use guest_process::{Pin, Process, ThreadMeter};
 use parking_lot::Mutex;
 use platform::{
-    AddressSpace, Context, Counters, Event, Exception, ExitStatus, HostCall, HostCallFailure, Interrupter,
-    Meter, NewContext, NewProcess, PlatformError, Registers, SyscallEntry, Trap,
+    AddressSpace, Context, Counters, Event, Exception, ExitStatus, HostCall, HostCallFailure, Identity,
+    Interrupter, Meter, NewContext, NewProcess, PlatformError, Registers, SyscallEntry, Trap,
 };
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -58,6 +58,8 @@ pub(crate) struct Guest {
     /// What the kernel set as GS base; 0: the channel, unseen by the guest.
     gs_base: u64,
     pub(crate) counters: Counters,
+    /// Served by the stub, as last counted.
+    served: [u64; 7],
     not_send: PhantomData<*mut ()>,
 }
 
@@ -164,6 +166,7 @@ impl Guest {
             kick: Arc::new(kick),
             dead: None,
             counters: Counters::Off,
+            served: [0; 7],
             not_send: PhantomData,
         }
     }
@@ -271,6 +274,7 @@ impl Guest {
         if let Some(pin) = &self.pin {
             self.shared.guests.placement.before_run(pin);
         }
+        self.counters.add(Event::HandOver, 1);
         channel::post(&self.channel);
         let reason = self.wait(kicks);
         if let Some(pin) = &self.pin {
@@ -438,6 +442,7 @@ impl Context for Guest {
         let reason = self.order(order, true);
         self.kick.end();
         self.by_call = false;
+        crate::leaf::count(&self.channel, &mut self.served, &self.counters);
         match reason {
             Ok(reason::CALLED) => {
                 self.by_call = true;
@@ -523,6 +528,10 @@ impl Context for Guest {
 
     fn meter(&self) -> Arc<dyn Meter> {
         Arc::new(ThreadMeter::new(self.inside.process.tgid, self.tid))
+    }
+
+    fn set_identity(&mut self, identity: &Identity) {
+        crate::leaf::serve(&self.channel, identity);
     }
 
     fn set_counters(&mut self, counters: Counters) {

@@ -67,11 +67,12 @@ impl Randomness {
 }
 
 impl Image {
-    /// Lays out a program, its interpreter, heap and the base for mappings. `stack_limit` is the new process's
-    /// `RLIMIT_STACK`.
+    /// Lays out a program, its interpreter, heap and the base for mappings. `room`: bytes to leave free behind each of
+    /// both. `stack_limit` is the new process's `RLIMIT_STACK`.
     pub(super) fn lay_out(
         program: (&Elf, &Arc<FileDescription>),
         interpreter: Option<(&Elf, &Arc<FileDescription>)>,
+        room: (u64, u64),
         random: Randomness,
         stack_limit: u64,
     ) -> SysResult<Image> {
@@ -89,7 +90,7 @@ impl Image {
         let load_at = match (elf.relocatable, interpreter.is_some()) {
             (false, _) => first,
             // A static PIE, or the loader run as a program: away from where the heap of a program would be.
-            (true, false) => image.below_base(end - first, elf.alignment())?,
+            (true, false) => image.below_base(end - first + room.0, elf.alignment())?,
             (true, true) => align_down(DYN_BASE + random.program, elf.alignment()) + first % elf.alignment(),
         };
         let bias = load_at.wrapping_sub(first);
@@ -99,14 +100,17 @@ impl Image {
         // A heap behind a loader at the top would run into what is mapped there (Linux moves it likewise).
         let heap_at = match (elf.relocatable, interpreter.is_some()) {
             (true, false) => DYN_BASE,
-            _ => image.layout.brk,
+            _ => image.layout.brk + room.0,
         };
         image.layout.start_brk = heap_at.div_ceil(PAGE_SIZE) * PAGE_SIZE + random.brk;
         image.layout.brk = image.layout.start_brk;
         if let Some((elf, file)) = interpreter {
             let (first, end) = elf.span().ok_or(Errno::ELIBBAD)?;
-            let load_at =
-                if elf.relocatable { image.below_base(end - first, elf.alignment())? } else { first };
+            let load_at = if elf.relocatable {
+                image.below_base(end - first + room.1, elf.alignment())?
+            } else {
+                first
+            };
             let bias = load_at.wrapping_sub(first);
             image.add_elf(elf, file, bias)?;
             image.interpreter_base = bias;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use abi::{AuxvKey, Errno, GUEST_TOP, MapFlags, PAGE_SIZE, Prot, Sigaltstack, Signal, SsFlags, UserAddr};
-use platform::{GuestRange, HostCall, MapFile, Registers};
+use platform::{GuestRange, HostCall, MapFile, PatchedProgram, Registers};
 use sync::{SysError, SysResult};
-use vfs::Mapping;
+use vfs::{FileDescription, Mapping};
 
 use crate::exec::image::{Image, ImageMap, Randomness};
 use crate::exec::program::{ExecArguments, Program};
 use crate::exec::stack::{Stack, StackContents, arguments_limit};
-use crate::mm::{Backing, Mm, MmRecord, Vma, VmaFlags};
+use crate::mm::{Backing, Mm, MmRecord, Trampolines, Vma, VmaFlags};
 use crate::resource;
 use crate::task::{CurrentTask, GroupExit};
 
@@ -31,7 +31,17 @@ impl CurrentTask {
             _ => Randomness::none(),
         };
         let interpreter = program.interpreter.as_ref().map(|(file, elf)| (elf, &file.file));
-        let image = Image::lay_out((&program.elf, &program.file.file), interpreter, random, stack_limit);
+        let files = [Some(&program.file), program.interpreter.as_ref().map(|(file, _)| file)];
+        let patched = files.map(|file| {
+            let file = &file?.file;
+            Some((file.clone(), self.patched_program(file)?))
+        });
+        let room = |index: usize| {
+            patched.get(index).and_then(Option::as_ref).map_or(0, |(_, program)| program.trampolines)
+        };
+        let room = (room(0), room(1));
+        let image =
+            Image::lay_out((&program.elf, &program.file.file), interpreter, room, random, stack_limit);
         let mut image = match image {
             Ok(image) => image,
             Err(error) => {
@@ -49,10 +59,11 @@ impl CurrentTask {
         let stack = contents.build(&mut image.layout, arguments_limit(stack_limit))?;
         add_stack(&mut image, &stack, program.elf.executable_stack.unwrap_or(false));
         let files = open_maps(&image.maps)?;
+        let trampolines = place_trampolines(&image, &patched);
         self.become_only_thread()?;
         // From here on there is nothing to go back to.
         self.tell_memory();
-        if let Err(error) = self.replace_image(&program, &image, &files, &stack) {
+        if let Err(error) = self.replace_image(&program, &image, &files, &trampolines, &stack) {
             return Err(self.failed_too_late(error));
         }
         self.after_exec(program, exec);
@@ -137,6 +148,7 @@ impl CurrentTask {
         program: &Program,
         image: &Image,
         files: &[Option<Arc<OwnedFd>>],
+        trampolines: &[Trampolines],
         stack: &Stack,
     ) -> SysResult<()> {
         let in_place = self.may_exec_in_place(program);
@@ -151,12 +163,14 @@ impl CurrentTask {
         }
         let mut calls = vec![HostCall::UnmapAll];
         calls.extend(image.maps.iter().zip(files).map(|(map, fd)| map_call(map, fd.as_ref())));
+        calls.extend(trampolines.iter().flat_map(Trampolines::map_calls));
         self.host_calls(&calls)?;
         let mut record = MmRecord {
             layout: image.layout,
             exe: program.file.file.path.clone(),
             deny_write: Some(program.file.deny_write.clone()),
             auxv: stack.auxv.clone(),
+            trampolines: trampolines.to_vec(),
             ..MmRecord::default()
         };
         for map in &image.maps {
@@ -234,6 +248,32 @@ fn open_maps(maps: &[ImageMap]) -> SysResult<Vec<Option<Arc<OwnedFd>>>> {
         Backing::Anonymous | Backing::Shared { .. } | Backing::Special(_) => Ok(None),
     };
     maps.iter().map(open).collect()
+}
+
+/// A file, and its program as it is patched.
+type Patched = (Arc<FileDescription>, Arc<PatchedProgram>);
+
+/// The trampolines of what is patched in an image, each where nothing else is.
+fn place_trampolines(image: &Image, patched: &[Option<Patched>]) -> Vec<Trampolines> {
+    let mut placed: Vec<Trampolines> = Vec::new();
+    for (file, program) in patched.iter().flatten() {
+        let is_text = |map: &&ImageMap| {
+            let vma = &map.vma;
+            let of_file = matches!(&vma.backing, Backing::File { file: mapped, offset }
+                if Arc::ptr_eq(mapped, file) && *offset == program.offset);
+            of_file && vma.prot == Prot::READ | Prot::EXEC && vma.len() == program.len
+        };
+        let texts = image.maps.iter().filter(is_text).map(|map| map.vma.start);
+        for one in texts.filter_map(|text| Trampolines::behind(program, text)) {
+            let (start, end) = (one.start, one.end());
+            let free = !image.maps.iter().any(|map| start < map.vma.end && map.vma.start < end)
+                && !placed.iter().any(|other| other.overlaps(start, end));
+            if free {
+                placed.push(one);
+            }
+        }
+    }
+    placed
 }
 
 fn map_call<'a>(map: &ImageMap, fd: Option<&'a Arc<OwnedFd>>) -> HostCall<'a> {

@@ -8,7 +8,7 @@ use platform::{HostCall, MapFile};
 use sync::SysResult;
 use vfs::{Mapping, MountFlags};
 
-use crate::mm::{Backing, MmRecord, SharedMemory, Vma, VmaFlags};
+use crate::mm::{Backing, MmRecord, SharedMemory, Trampolines, Vma, VmaFlags};
 use crate::resource;
 use crate::task::CurrentTask;
 
@@ -79,6 +79,7 @@ impl CurrentTask {
         if flags.contains(MapFlags::SHARED) && matches!(backing, Backing::Anonymous) {
             backing = self.shared_memory(len);
         }
+        let room = if fixed { 0 } else { self.room_for_trampolines(&backing, flags) };
         let (start, vma) = {
             let mm = self.mm.clone();
             let record = mm.record();
@@ -92,7 +93,7 @@ impl CurrentTask {
             let start = if fixed {
                 self.check_fixed(&record, addr, len, flags)?
             } else {
-                place(&record, addr, len, flags)?
+                place(&record, addr, len + room, flags)?
             };
             let mut vma = new_vma(start, len, prot, flags, backing)?;
             vma.flags.set(VmaFlags::LOCK_ON_FAULT, record.lock_future == Some(true));
@@ -123,7 +124,13 @@ impl CurrentTask {
             flags: host,
             file: source.map_file(offset),
         };
-        match self.host_calls(&[call]) {
+        if fixed {
+            self.give_up_trampolines(start, start + len)?;
+        }
+        let trampolines = self.trampolines_for(&vma);
+        let mut calls = vec![call];
+        calls.extend(trampolines.iter().flat_map(Trampolines::map_calls));
+        match self.host_calls(&calls) {
             // A stack has grown there without telling.
             Err(error) if error.errno() == Some(Errno::EEXIST) && !fixed && !retried => {
                 self.mm.refresh_stack();
@@ -139,6 +146,7 @@ impl CurrentTask {
                 replaced = record.vmas.remove(start, start + len);
             }
             record.vmas.insert(vma);
+            record.trampolines.extend(trampolines);
         }
         // Files whose last mapping this was are closed outside the record's lock.
         drop(replaced);
@@ -219,6 +227,7 @@ impl CurrentTask {
         if splits {
             return Err(Errno::ENOMEM.into());
         }
+        self.give_up_trampolines(start, start + len)?;
         self.host_calls(&[HostCall::Unmap { addr: UserAddr(start), len }])?;
         // Files whose last mapping this was are closed outside the record's lock.
         let removed = self.mm.record().vmas.remove(start, start + len);
@@ -315,17 +324,41 @@ pub(super) fn place(record: &MmRecord, hint: u64, len: u64, flags: MapFlags) -> 
     let hint = hint / PAGE_SIZE * PAGE_SIZE;
     if hint != 0 {
         let hint = hint.max(MMAP_MIN_ADDR);
-        if hint <= GUEST_TOP - len && record.vmas.is_free(hint, hint + len) {
+        if hint <= GUEST_TOP - len && record.has_room(hint, hint + len) {
             return Ok(hint);
         }
     }
     if flags.contains(MapFlags::BIT32) {
-        let found = record.vmas.free_above(len, 0x4000_0000).filter(|at| at + len <= 0x8000_0000);
+        let found = free_above(record, len, 0x4000_0000).filter(|at| at + len <= 0x8000_0000);
         return found.ok_or(Errno::ENOMEM.into());
     }
-    let found = record.vmas.free_below(len, record.layout.mmap_base, MMAP_MIN_ADDR);
+    let found = free_below(record, len, record.layout.mmap_base);
     // Linux falls back to the other direction when the top is full.
-    found.or_else(|| record.vmas.free_above(len, MMAP_MIN_ADDR)).ok_or(Errno::ENOMEM.into())
+    found.or_else(|| free_above(record, len, MMAP_MIN_ADDR)).ok_or(Errno::ENOMEM.into())
+}
+
+/// The highest free range below `top`, trampolines being in the way too.
+fn free_below(record: &MmRecord, len: u64, mut top: u64) -> Option<u64> {
+    loop {
+        let at = record.vmas.free_below(len, top, MMAP_MIN_ADDR)?;
+        let in_the_way = record.trampolines.iter().filter(|one| one.overlaps(at, at + len));
+        match in_the_way.map(|one| one.start).min() {
+            Some(start) => top = start,
+            None => return Some(at),
+        }
+    }
+}
+
+/// The lowest free range at or above `from`, likewise.
+fn free_above(record: &MmRecord, len: u64, mut from: u64) -> Option<u64> {
+    loop {
+        let at = record.vmas.free_above(len, from)?;
+        let in_the_way = record.trampolines.iter().filter(|one| one.overlaps(at, at + len));
+        match in_the_way.map(Trampolines::end).max() {
+            Some(end) => from = end,
+            None => return Some(at),
+        }
+    }
 }
 
 fn new_vma(start: u64, len: u64, prot: Prot, flags: MapFlags, backing: Backing) -> SysResult<Vma> {

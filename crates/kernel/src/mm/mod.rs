@@ -17,6 +17,7 @@ pub mod remap;
 pub mod residency;
 mod stack;
 pub mod syscalls;
+mod trampolines;
 mod vma;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use sync::{Mutex, MutexGuard, SleepLock, SleepLockGuard, SysResult, Waiter, orde
 pub use copy::{UserSink, UserSource};
 pub use map::{MMAP_MIN_ADDR, MapRequest};
 pub use platform::GuestRange;
+pub use trampolines::Trampolines;
 pub use vma::{Backing, SharedMemory, Vma, VmaFlags, VmaMap};
 
 /// A guest address space, as one host process has it.
@@ -55,6 +57,8 @@ struct Shared {
 #[derive(Clone, Default)]
 pub struct MmRecord {
     pub vmas: VmaMap,
+    /// Of patched programs: what the guest does not see.
+    pub trampolines: Vec<Trampolines>,
     pub layout: Layout,
     /// The executable, for /proc/PID/exe.
     pub exe: Option<vfs::Path>,

@@ -208,6 +208,8 @@ impl CurrentTask {
         if old_len == 0 {
             return self.map_again(vma, addr, new_len, to, MapFlags::FIXED_NOREPLACE);
         }
+        self.unpatch(addr, addr + old_len)?;
+        self.give_up_trampolines(to, to + new_len)?;
         let call = HostCall::Remap {
             addr: UserAddr(addr),
             old_len,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use abi::{Errno, SigSet, Sigaltstack, Signal, UserAddr};
-use platform::{Context, Counters, Event, HostCall, HostCallError, HostCallFailure, Trap};
+use platform::{Context, Counters, Event, HostCall, HostCallError, HostCallFailure, Identity, Trap};
 use sync::{Deadline, Interrupts, Restart, SysError, SysResult, WaitEnd, WaitQueue, Waiter};
 use vfs::{Caller, Cred};
 
@@ -95,6 +95,7 @@ impl CurrentTask {
             task,
         };
         current.apply_unusual_scheduling();
+        current.publish_identity();
         current
     }
 
@@ -122,6 +123,17 @@ impl CurrentTask {
     pub fn set_cred(&mut self, cred: Cred) {
         self.cred = Arc::new(cred);
         self.task.shared.lock().cred = self.cred.clone();
+        self.publish_identity();
+    }
+
+    /// Tells the platform what the calls answer that only tell who one is, unless each is to be seen.
+    fn publish_identity(&mut self) {
+        if self.kernel().trace.is_none() {
+            let cred = &self.cred;
+            let (uid, euid, gid, egid) = (cred.uid, cred.euid, cred.gid, cred.egid);
+            let identity = Identity { pid: self.pid(), tid: self.tid(), uid, euid, gid, egid };
+            self.context.set_identity(&identity);
+        }
     }
 
     pub fn set_mm(&mut self, mm: Arc<Mm>) {
@@ -152,6 +164,7 @@ impl CurrentTask {
         self.group().usage.lock().leave(self.mm.space.last_usage());
         self.context = context;
         self.apply_unusual_scheduling();
+        self.publish_identity();
     }
 
     /// For a call that is to be made again once signals have been looked at, whoever takes them: another thread may be about

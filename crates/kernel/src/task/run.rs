@@ -63,8 +63,11 @@ impl CurrentTask {
         }
         match self.enter_guest() {
             Trap::Syscall(entry) => self.system_call(entry),
-            Trap::Exception(exception) => self.exception(&exception),
-            Trap::Interrupted => {}
+            Trap::Exception(exception) => {
+                self.leave_trampoline();
+                self.exception(&exception);
+            }
+            Trap::Interrupted => self.leave_trampoline(),
             Trap::Died(status) => self.died(status),
         }
         true

@@ -51,6 +51,7 @@ umlaut_leaf_table:
     .balign 32
     .macro  umlaut_identity index
     mov     eax, gs:[{IDENTITY} + 4 * \index]
+    inc     qword ptr gs:[{SERVED} + 8 * \index]
     jmp     umlaut_check_leaf
     .balign 32
     .endm
@@ -60,7 +61,6 @@ umlaut_leaf_table:
     umlaut_identity 3
     umlaut_identity 4
     umlaut_identity 5
-    umlaut_identity 6
     jmp     umlaut_leaf_yield
     .balign 32
 
@@ -78,6 +78,7 @@ umlaut_check_leaf_end:
     // sched_yield keeps everything but rax, rcx and r11.
     .globl umlaut_yield_call
 umlaut_leaf_yield:
+    inc     qword ptr gs:[{SERVED} + 8 * 6]
     mov     gs:[{REGS} + 128], rcx
     mov     eax, 24
 umlaut_yield_call:

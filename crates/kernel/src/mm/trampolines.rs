@@ -1,0 +1,179 @@
+//! Patched programs: text that a platform maps in place of the file's own, and the trampolines that its system-call
+//! sites jump to, hidden behind the file's last segment.
+//!
+//! The guest sees neither: its mapping is the file's, and the trampolines' place is free. Room for them is left when a
+//! file is first mapped; when the guest claims it after all, the original text is mapped back first.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use abi::{Errno, GUEST_TOP, MapFlags, Prot, UserAddr};
+use platform::{HostCall, MapFile, PatchedProgram};
+use sync::SysResult;
+use vfs::{FileDescription, Mapping};
+
+use crate::mm::{Backing, MmRecord, Vma};
+use crate::task::CurrentTask;
+
+/// Trampolines as they are mapped.
+#[derive(Clone)]
+pub struct Trampolines {
+    pub start: u64,
+    /// Where the text that jumps to them is mapped.
+    pub text: u64,
+    pub program: Arc<PatchedProgram>,
+}
+
+impl Trampolines {
+    /// For the text of `program` at `text`; `None` if they do not fit behind it.
+    pub fn behind(program: &Arc<PatchedProgram>, text: u64) -> Option<Trampolines> {
+        let start = text.checked_add(program.distance)?;
+        let end = start.checked_add(program.trampolines)?;
+        (end <= GUEST_TOP).then(|| Trampolines { start, text, program: program.clone() })
+    }
+
+    pub fn end(&self) -> u64 {
+        self.start + self.program.trampolines
+    }
+
+    fn text_end(&self) -> u64 {
+        self.text + self.program.len
+    }
+
+    pub fn overlaps(&self, start: u64, end: u64) -> bool {
+        start < self.end() && self.start < end
+    }
+
+    /// The host calls that map the patched text over the file's, and the trampolines.
+    pub fn map_calls(&self) -> [HostCall<'_>; 2] {
+        let map = |addr, len, offset, flags: MapFlags| HostCall::Map {
+            addr: UserAddr(addr),
+            len,
+            prot: (Prot::READ | Prot::EXEC).bits(),
+            flags: (MapFlags::PRIVATE | flags).bits(),
+            file: Some(MapFile { fd: self.program.file.as_fd(), offset }),
+        };
+        [
+            map(self.text, self.program.len, 0, MapFlags::FIXED),
+            map(self.start, self.program.trampolines, self.program.len, MapFlags::FIXED_NOREPLACE),
+        ]
+    }
+}
+
+impl MmRecord {
+    /// Whether neither the guest nor trampolines have anything in `[start, end)`.
+    pub(super) fn has_room(&self, start: u64, end: u64) -> bool {
+        self.vmas.is_free(start, end) && !self.trampolines.iter().any(|one| one.overlaps(start, end))
+    }
+
+    /// The address in the file's own code that a thread at `rip` is at, if that is in trampolines.
+    pub fn original_address(&self, rip: u64) -> Option<u64> {
+        let one = self.trampolines.iter().find(|one| (one.start..one.end()).contains(&rip))?;
+        Some(one.text + one.program.original(rip - one.start)?)
+    }
+}
+
+impl CurrentTask {
+    /// The file's program as the platform patches it.
+    pub(crate) fn patched_program(&self, file: &Arc<FileDescription>) -> Option<Arc<PatchedProgram>> {
+        match file.ops.mapping(file, false).ok()? {
+            Mapping::Host(fd) => self.kernel().platform.patch(fd.as_fd()),
+            Mapping::Zero => None,
+        }
+    }
+
+    /// Bytes to leave free behind a mapping of a file that is placed anywhere: a loader maps the whole file first, and
+    /// then its segments over it.
+    pub(super) fn room_for_trampolines(&self, backing: &Backing, flags: MapFlags) -> u64 {
+        match backing {
+            Backing::File { file, offset: 0 } if flags.contains(MapFlags::PRIVATE) => {
+                self.patched_program(file).map_or(0, |program| program.trampolines)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Trampolines for a mapping that is about to be made, if it is the text of a program that is patched and nothing is
+    /// in their place.
+    pub(super) fn trampolines_for(&self, vma: &Vma) -> Option<Trampolines> {
+        let Backing::File { file, offset } = &vma.backing else { return None };
+        if vma.prot != Prot::READ | Prot::EXEC || vma.flags.contains(crate::mm::VmaFlags::SHARED) {
+            return None;
+        }
+        let program = self.patched_program(file)?;
+        if *offset != program.offset || vma.len() != program.len {
+            return None;
+        }
+        let trampolines = Trampolines::behind(&program, vma.start)?;
+        let free = self.mm.record().has_room(trampolines.start, trampolines.end());
+        free.then_some(trampolines)
+    }
+
+    /// Before `[start, end)` is unmapped or mapped over: trampolines there, or of text that goes, go with it.
+    pub(super) fn give_up_trampolines(&mut self, start: u64, end: u64) -> SysResult<()> {
+        let touched: Vec<Trampolines> = {
+            let record = self.mm.record();
+            let goes =
+                |one: &&Trampolines| one.overlaps(start, end) || start <= one.text && one.text_end() <= end;
+            record.trampolines.iter().filter(goes).cloned().collect()
+        };
+        for one in touched {
+            let text_goes = start <= one.text && one.text_end() <= end;
+            if !text_goes {
+                // Others may be in them right now.
+                if self.mm.users() > 1 {
+                    return Err(Errno::ENOMEM.into());
+                }
+                self.restore_text(&one)?;
+            }
+            let len = one.program.trampolines;
+            self.host_calls(&[HostCall::Unmap { addr: UserAddr(one.start), len }])?;
+            self.mm.record().trampolines.retain(|other| other.start != one.start);
+        }
+        Ok(())
+    }
+
+    /// Before `[start, end)` is moved: text there becomes the file's own.
+    pub(super) fn unpatch(&mut self, start: u64, end: u64) -> SysResult<()> {
+        let touched: Vec<(u64, u64)> = {
+            let record = self.mm.record();
+            let text = |one: &&Trampolines| start < one.text_end() && one.text < end;
+            record.trampolines.iter().filter(text).map(|one| (one.start, one.end())).collect()
+        };
+        touched.into_iter().try_for_each(|(start, end)| self.give_up_trampolines(start, end))
+    }
+
+    /// Maps the file's own text back, wherever it is still mapped.
+    fn restore_text(&mut self, one: &Trampolines) -> SysResult<()> {
+        let vmas: Vec<Vma> = self.mm.record().vmas.overlapping(one.text, one.text_end()).cloned().collect();
+        for vma in vmas {
+            let Backing::File { file, offset } = &vma.backing else { continue };
+            let (from, to) = (vma.start.max(one.text), vma.end.min(one.text_end()));
+            let offset = offset + (from - vma.start);
+            if offset != one.program.offset + (from - one.text) {
+                continue;
+            }
+            let Mapping::Host(fd) = file.ops.mapping(file, false)? else { continue };
+            self.host_calls(&[HostCall::Map {
+                addr: UserAddr(from),
+                len: to - from,
+                prot: vma.prot.bits(),
+                flags: (MapFlags::PRIVATE | MapFlags::FIXED).bits(),
+                file: Some(MapFile { fd: fd.as_fd(), offset }),
+            }])?;
+        }
+        Ok(())
+    }
+
+    /// A thread that was interrupted in a trampoline is at its site, for everybody who looks.
+    pub(crate) fn leave_trampoline(&mut self) {
+        if self.mm.record().trampolines.is_empty() {
+            return;
+        }
+        let rip = self.context.registers().rip;
+        let original = self.mm.record().original_address(rip);
+        if let Some(original) = original {
+            self.context.registers_mut().rip = original;
+        }
+    }
+}
