@@ -9,6 +9,9 @@ use platform::{HostCall, HostCallError, HostCallFailure};
 use crate::layout::*;
 use crate::thread::{Gone, Guest};
 
+/// The index of `futex_waitv`, which only ever blocks: behind the stub's table.
+pub(crate) const WAITV: u64 = 7;
+
 /// The stub's table of calls.
 fn index(number: u64) -> Option<u64> {
     let numbers = [
@@ -18,13 +21,10 @@ fn index(number: u64) -> Option<u64> {
         libc::SYS_mremap,
         libc::SYS_madvise,
         libc::SYS_futex,
+        libc::SYS_membarrier,
+        libc::SYS_futex_waitv,
     ];
     (0u64..).zip(numbers).find(|(_, known)| known.cast_unsigned() == number).map(|(index, _)| index)
-}
-
-/// The same of what is to be called. `ENOSYS`: the stub does not make such calls yet (`futex_waitv`, `membarrier`).
-fn known(encoded: &Encoded<'_>) -> Result<u64, Errno> {
-    index(encoded.call.number).ok_or(Errno::ENOSYS)
 }
 
 impl Guest {
@@ -46,9 +46,10 @@ impl Guest {
         let fail = |index, error| HostCallFailure { index, error };
         let mut files: Vec<BorrowedFd<'_>> = Vec::new();
         for (index, call) in calls.iter().enumerate() {
-            match encode(call, &mut files).and_then(|encoded| Ok((known(&encoded)?, encoded))) {
-                Ok((number, encoded)) => self.write_record(index as u64, number, &encoded),
-                Err(error) => {
+            match encode(call, &mut files) {
+                Ok(encoded) if self.write_record(index as u64, &encoded) => {}
+                refused => {
+                    let error = refused.err().unwrap_or(Errno::ENOSYS);
                     // Those before it are done, as the host would.
                     if index > 0 {
                         self.make_batch(calls.get(..index).unwrap_or(&[]))?;
@@ -82,7 +83,8 @@ impl Guest {
         }
     }
 
-    fn write_record(&mut self, index: u64, number: u64, encoded: &Encoded) {
+    /// `false`: the stub has no such call.
+    fn write_record(&mut self, index: u64, encoded: &Encoded<'_>) -> bool {
         let at = RECORDS + index * RECORD;
         let mut call = encoded.call;
         // Which received descriptor takes the place of the fifth argument.
@@ -91,10 +93,16 @@ impl Guest {
             self.channel.write(TIMEOUT, &timeout);
             call.args[3] = self.channel_address() + TIMEOUT;
         }
-        self.channel.set(at, number);
+        if !encoded.array.is_empty() {
+            self.channel.write(WINDOW, encoded.array);
+            call.args[0] = self.channel_address() + WINDOW;
+        }
+        let Some(which) = crate::calls::index(call.number) else { return false };
+        self.channel.set(at, which);
         for (place, word) in (at + 8..).step_by(8).zip(call.args.into_iter().chain([file])) {
             self.channel.set(place, word);
         }
+        true
     }
 
     /// Sends descriptors with an order. The socket is the process's: held until they are received.

@@ -44,6 +44,8 @@ pub(crate) enum Check {
     /// The argument is one of these.
     OneOf(u32, &'static [u32]),
     Both((u32, u32), (u32, u32)),
+    /// A barrier for the process's own threads, or its registration.
+    Membarrier,
     /// A futex operation on words below the guest's top.
     Futex,
     /// WAIT or WAKE on any word: the hand-over's.
@@ -76,6 +78,8 @@ pub(crate) const SLOTS_OF_CALLS: &[Slot] = &[
     slot(Label::umlaut_yield_call, libc::SYS_sched_yield, Check::None),
     slot(Label::umlaut_futex_call, libc::SYS_futex, Check::Futex),
     slot(Label::umlaut_block_call, libc::SYS_futex, Check::Futex),
+    slot(Label::umlaut_block_waitv_call, libc::SYS_futex_waitv, Check::OneOf(2, &[0])),
+    slot(Label::umlaut_membarrier_call, libc::SYS_membarrier, Check::Membarrier),
     slot(Label::umlaut_mmap_call, libc::SYS_mmap, Check::Map),
     slot(Label::umlaut_munmap_call, libc::SYS_munmap, Check::Below),
     slot(Label::umlaut_mprotect_call, libc::SYS_mprotect, Check::Below),
@@ -117,6 +121,10 @@ const ADVICE: &[u32] = &[
     libc::MADV_POPULATE_READ as u32,
     libc::MADV_POPULATE_WRITE as u32,
 ];
+
+/// PRIVATE_EXPEDITED (8, registered by 16), its SYNC_CORE form (32, 64), the registration for others'
+/// GLOBAL_EXPEDITED (4).
+const MEMBARRIERS: &[u32] = &[8, 16, 32, 64, 4];
 
 /// The filter for a stub laid out so.
 pub(crate) fn filter(layout: Layout) -> Vec<Instruction> {
@@ -160,7 +168,7 @@ pub(crate) fn filter(layout: Layout) -> Vec<Instruction> {
 /// Goes on if the call is the slot's.
 fn number(a: &mut Assembler, slot: &Slot, allow: Place, trap: Place) {
     a.load(NR);
-    if slot.number == libc::SYS_futex {
+    if [libc::SYS_futex, libc::SYS_futex_waitv].contains(&slot.number) {
         // The host's own way of going on with a wait that a stop interrupted.
         a.jump_if(libc::BPF_JEQ, libc::SYS_restart_syscall as u32, allow);
     }
@@ -188,6 +196,10 @@ fn check(a: &mut Assembler, layout: Layout, check: Check, trap: Place) {
         Check::Both(first, second) => {
             a.require_one_of(first.0, &[first.1], trap);
             a.require_one_of(second.0, &[second.1], trap);
+        }
+        Check::Membarrier => {
+            a.require_one_of(0, MEMBARRIERS, trap);
+            a.require_one_of(1, &[0], trap);
         }
         Check::Futex => futex(a, trap),
         Check::HandOver => a.require_one_of(1, &[libc::FUTEX_WAIT as u32, libc::FUTEX_WAKE as u32], trap),
@@ -238,9 +250,10 @@ fn map_flags(a: &mut Assembler, trap: Place) {
 /// Goes on if the operation is none of PI and FD, on words of the guest's.
 fn futex(a: &mut Assembler, trap: Place) {
     let known = a.label();
-    let top = (GUEST_TOP >> 32) as u32;
-    a.load(high(0));
-    a.jump_if(libc::BPF_JGT, top, trap);
+    // The second word too: a count, where the operation has none.
+    for word in [0, 4] {
+        below(a, word, trap);
+    }
     a.load(low(1));
     let command = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned();
     a.emit(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, command);
@@ -257,4 +270,15 @@ fn futex(a: &mut Assembler, trap: Place) {
     }
     a.jump(trap);
     a.place(known);
+}
+
+/// Goes on if the argument is an address below the guest's top.
+fn below(a: &mut Assembler, argument: u32, trap: Place) {
+    let good = a.label();
+    a.load(high(argument));
+    a.jump_if(libc::BPF_JGT, (GUEST_TOP >> 32) as u32, trap);
+    a.jump_unless(libc::BPF_JEQ, (GUEST_TOP >> 32) as u32, good);
+    a.load(low(argument));
+    a.jump_if(libc::BPF_JGE, GUEST_TOP as u32, trap);
+    a.place(good);
 }

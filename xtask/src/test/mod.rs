@@ -29,6 +29,8 @@ use report::Report;
 /// Programs that run at the same time, at most.
 const AT_ONCE: usize = 2;
 
+/// The platforms on which everything runs.
+const WHOLE: [&str; 2] = ["stub", "sysemu"];
 /// Families and programs of the guest matrix that also run on ptrace without `--full`: its loop is sysemu's.
 const SMOKE: [&str; 6] = ["smoke", "process", "signal", "exec", "thread", "ptrace"];
 
@@ -38,7 +40,7 @@ pub(crate) struct Options {
     #[arg(long)]
     full: bool,
     /// Only on these platforms
-    #[arg(long, value_delimiter = ',', default_value = "sysemu,ptrace")]
+    #[arg(long, value_delimiter = ',', default_value = "stub,sysemu,ptrace")]
     platform: Vec<String>,
     /// Only this family: a directory under tests/guest or tests/programs
     #[arg(long)]
@@ -102,11 +104,11 @@ impl Plan {
             && self.filter.as_deref().is_none_or(|part| name.contains(part))
     }
 
-    /// The platforms on which a guest program runs: all on sysemu, a smoke part on the others.
+    /// The platforms on which a guest program runs: all on most, a smoke part on ptrace, whose loop is sysemu's.
     fn platforms_for(&self, program: &str) -> impl Iterator<Item = &str> {
         let family = program.split('/').next().unwrap_or(program);
         let chosen = self.full || self.platforms.len() == 1 || SMOKE.contains(&family);
-        self.platforms.iter().map(String::as_str).filter(move |platform| chosen || *platform == "sysemu")
+        self.platforms.iter().map(String::as_str).filter(move |platform| chosen || WHOLE.contains(platform))
     }
 
     /// The words that run a program inside umlaut, as the user who would run it natively.

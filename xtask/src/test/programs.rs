@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use super::expect::Expectations;
 use super::process::{Ended, Job, NOBODY, Outcome, User, copy_program};
-use super::{Plan, open_to_all, setup};
+use super::{Plan, WHOLE, open_to_all, setup};
 
 /// One test script.
 pub(crate) struct Script {
@@ -65,10 +65,10 @@ impl Script {
         extras.filter(|path| path.is_file()).collect()
     }
 
-    /// The platforms that it runs on: sysemu, and those marked `smoke` on the others as well.
+    /// The platforms that it runs on: most, and those marked `smoke` on the others as well.
     fn platforms<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = &'a str> {
         let all = plan.full || plan.platforms.len() == 1 || self.is("smoke");
-        plan.platforms.iter().map(String::as_str).filter(move |platform| all || *platform == "sysemu")
+        plan.platforms.iter().map(String::as_str).filter(move |platform| all || WHOLE.contains(platform))
     }
 }
 

@@ -3,7 +3,8 @@
     .globl umlaut_exchange, umlaut_exchange_failed, umlaut_order_exit, umlaut_check_block, umlaut_check_block_end
     .globl umlaut_receive_call, umlaut_close_call, umlaut_block_call, umlaut_exit_call
     .globl umlaut_mmap_call, umlaut_munmap_call, umlaut_mprotect_call, umlaut_mremap_call, umlaut_madvise_call
-    .globl umlaut_futex_call
+    .globl umlaut_futex_call, umlaut_membarrier_call, umlaut_block_waitv_call
+    .globl umlaut_check_waitv, umlaut_check_waitv_end
 
     // Receives the descriptors that the kernel has sent: their numbers come to lie in the channel. To r12's
     // target; rax below 0: failed.
@@ -80,6 +81,7 @@ umlaut_slots:
     .long   umlaut_slot_mremap - umlaut_slots
     .long   umlaut_slot_madvise - umlaut_slots
     .long   umlaut_slot_futex - umlaut_slots
+    .long   umlaut_slot_membarrier - umlaut_slots
 umlaut_slot_mmap:
     mov     eax, 9
 umlaut_mmap_call:
@@ -105,6 +107,11 @@ umlaut_slot_madvise:
 umlaut_madvise_call:
     syscall
     jmp     4f
+umlaut_slot_membarrier:
+    mov     eax, 324
+umlaut_membarrier_call:
+    syscall
+    jmp     4f
 umlaut_slot_futex:
     mov     eax, 202
 umlaut_futex_call:
@@ -123,7 +130,7 @@ umlaut_futex_call:
     mov     [r15 + {RESULT}], r14
     jmp     umlaut_done
 
-    // One futex call that may block, in the first record. Restartable from the check to the call.
+    // One futex or futex_waitv call that may block, in the first record. Restartable from the check to the call.
 umlaut_order_block:
     lea     rbx, [r15 + {RECORDS}]
     mov     rdi, [rbx + 8]
@@ -132,6 +139,8 @@ umlaut_order_block:
     mov     r10, [rbx + 32]
     mov     r8, [rbx + 40]
     mov     r9, [rbx + 48]
+    cmp     qword ptr [rbx], {WAITV}
+    je      umlaut_check_waitv
 umlaut_check_block:
     cmp     dword ptr [r15 + {PENDING}], 0
     jne     umlaut_pending
@@ -139,6 +148,15 @@ umlaut_check_block:
 umlaut_block_call:
     syscall
 umlaut_check_block_end:
+    jmp     umlaut_blocked
+umlaut_check_waitv:
+    cmp     dword ptr [r15 + {PENDING}], 0
+    jne     umlaut_pending
+    mov     eax, 449
+umlaut_block_waitv_call:
+    syscall
+umlaut_check_waitv_end:
+umlaut_blocked:
     mov     [r15 + {RESULT}], rax
     cmp     rax, -4                         // EINTR: a kick, or something else and once more
     jne     umlaut_done

@@ -18,8 +18,11 @@
     mov     [r15 + {REGS} + 112], rdi
     mov     [r15 + {REGS} + 128], rcx
     mov     qword ptr [r15 + {REGS} + 136], 0x33
-    mov     qword ptr [r15 + {REGS} + 144], 0x202
     mov     [r15 + {REGS} + 152], rsp
+    lea     rsp, [r15 + {REGS} + 152]
+    pushfq                                  // to rflags
+    and     qword ptr [r15 + {REGS} + 144], -0x8d6 // arithmetic ones are lost
+    mov     rsp, [r15 + {REGS} + 152]
     mov     qword ptr [r15 + {REGS} + 160], 0x2b
     rdfsbase r11
     mov     [r15 + {REGS} + 168], r11

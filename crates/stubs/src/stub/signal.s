@@ -118,6 +118,7 @@ umlaut_in_stub:
     umlaut_rewind umlaut_check_call, umlaut_check_call_end
     umlaut_rewind umlaut_check_full, umlaut_check_full_end
     umlaut_rewind umlaut_check_block, umlaut_check_block_end
+    umlaut_rewind umlaut_check_waitv, umlaut_check_waitv_end
     jmp     umlaut_sigreturn
 4:  mov     [rdx + 40 + 128], r8
     mov     [rdx + 40 + 56], r15
