@@ -274,7 +274,6 @@ impl Guest {
         if let Some(pin) = &self.pin {
             self.shared.guests.placement.before_run(pin);
         }
-        self.counters.add(Event::HandOver, 1);
         channel::post(&self.channel);
         let reason = self.wait(kicks);
         if let Some(pin) = &self.pin {
