@@ -7,7 +7,7 @@ fail() { bad=1; echo "$*"; }
 work='i=0; while [ $i -lt 10 ]; do /bin/true; i=$((i+1)); done; (exit 0) & wait; head -c 3000 /dev/zero | dd bs=1 2> /dev/null | cat > /dev/null'
 for how in per-thread shared; do
     $U --counters $how --stats --trace --trace-file calls -- sh -c "$work" 2> stats
-    for call in read write execve mmap; do
+    for call in read write openat mmap; do
         traced=$(grep -cE "^(\[pid +[0-9]+\] )?$call\(" calls)
         counted=$(awk -v call=$call '$1 == call { print $2 }' stats)
         [ "$traced" = "$counted" ] || fail "$how: $call: $counted counted, $traced traced"

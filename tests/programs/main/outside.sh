@@ -4,10 +4,9 @@
 bad=0
 fail() { bad=1; echo "$*"; }
 socket() { grep -o "@umlaut/$(id -u)/$(cat /proc/$run/task/$run/children 2> /dev/null | tr -d ' ')\$" /proc/net/unix; }
-mkfifo hold
+mkfifo hold; exec 9<> hold
 $UMLAUT run --platform $PLATFORM -- sh -c 'echo up; read line; exit 3' < hold > out & run=$!
-exec 9> hold
-until grep -q up out; do sleep 0.1; done
+until grep -q up out; do kill -0 $run || exit 1; sleep 0.1; done
 $UMLAUT ps | grep -qE "^ *$run +[0-9]+ +[0-9]+ +1 $PLATFORM +sh\$" || fail "ps: $($UMLAUT ps)"
 $UMLAUT ps $run | grep -qE '^ +2 +1 +1 [RS] sh$' || fail "ps $run: $($UMLAUT ps $run)"
 $UMLAUT stat $run --all > all

@@ -13,6 +13,8 @@ pub(crate) mod ps;
 pub(crate) mod server;
 pub(crate) mod stat;
 
+use std::io::Write;
+
 /// The first line of the text: what it is, and its version.
 const GREETING: &str = "umlaut 1";
 /// The last line.
@@ -34,6 +36,15 @@ fn printable(name: &[u8]) -> String {
     let plain = |c: char| if c.is_control() || c.is_whitespace() { '?' } else { c };
     let text: String = String::from_utf8_lossy(name).chars().map(plain).collect();
     if text.is_empty() { "?".into() } else { text }
+}
+
+/// Prints a text; a reader who has seen enough ends the command without a word, as SIGPIPE would.
+fn print(text: &str) -> anyhow::Result<i32> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        result => Ok(result.map(|()| 0)?),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! `umlaut stat`: what a kernel does, live, in the manner of vmstat.
 
-use std::io::Write;
 use std::time::Duration;
 
 use super::client::{self, Snapshot};
@@ -166,26 +165,22 @@ fn between<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Between<'a> {
 /// The command.
 pub(crate) fn stat(options: &StatOptions) -> anyhow::Result<i32> {
     let (instance, first) = client::find(options.target.as_deref())?;
-    let mut out = std::io::stdout().lock();
     if options.all {
-        out.write_all(first.text.as_bytes())?;
-        return Ok(0);
+        return super::print(&first.text);
     }
-    out.write_all(head().as_bytes())?;
     let Some(interval) = options.interval else {
-        out.write_all(line(&between(&Snapshot::default(), &first)).as_bytes())?;
-        return Ok(0);
+        return super::print(&(head() + &line(&between(&Snapshot::default(), &first))));
     };
+    super::print(&head())?;
     let mut before = first;
     for number in 1..=options.count.unwrap_or(u64::MAX) {
         std::thread::sleep(interval);
         // It has ended.
         let Ok(after) = instance.snapshot() else { break };
-        out.write_all(line(&between(&before, &after)).as_bytes())?;
+        super::print(&line(&between(&before, &after)))?;
         if number % PAGE == 0 {
-            out.write_all(head().as_bytes())?;
+            super::print(&head())?;
         }
-        out.flush()?;
         before = after;
     }
     Ok(0)
