@@ -104,10 +104,28 @@ impl Fuzzer {
         self.start(&[self.corpus.clone(), self.known.clone()], &[&time, "-max_len=4096", "-timeout=60"])
     }
 
+    /// The same without a word; what the fuzzer said if it found something.
+    ///
+    /// # Errors
+    /// As [`Fuzzer::fuzz`].
+    pub(crate) fn fuzz_quietly(&self, seconds: u32) -> Result<Option<String>> {
+        let time = format!("-max_total_time={seconds}");
+        let paths = [self.corpus.clone(), self.known.clone()];
+        let mut fuzzer = self.command(&paths, &[&time, "-max_len=4096", "-timeout=60", "-verbosity=0"]);
+        let output = fuzzer.output().with_context(|| self.program.display().to_string())?;
+        let text = || String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok((!output.status.success()).then(text))
+    }
+
     fn start(&self, paths: &[PathBuf], words: &[&str]) -> Result<bool> {
+        let status =
+            self.command(paths, words).status().with_context(|| self.program.display().to_string())?;
+        Ok(status.success())
+    }
+
+    fn command(&self, paths: &[PathBuf], words: &[&str]) -> Command {
         let mut fuzzer = Command::new(&self.program);
         fuzzer.args(words).arg(format!("-artifact_prefix={}/", self.found.display())).args(paths);
-        let status = fuzzer.status().with_context(|| self.program.display().to_string())?;
-        Ok(status.success())
+        fuzzer
     }
 }

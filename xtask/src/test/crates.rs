@@ -2,6 +2,10 @@
 use std::process::{Command, Output};
 
 use super::Plan;
+use crate::fuzz::{self, Fuzzer};
+
+/// How long each fuzzer runs with `--full`.
+const FUZZ_SECONDS: u32 = 60;
 
 /// Runs them and adds up what the runner reports.
 pub(crate) fn run(plan: &Plan) {
@@ -9,6 +13,10 @@ pub(crate) fn run(plan: &Plan) {
     let cargo = || {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(&plan.workspace).env("CARGO_TERM_COLOR", "never").env("RUST_BACKTRACE", "0");
+        if plan.full {
+            // How long races against hostfs go on, and input from seeds is tried.
+            cargo.env("UMLAUT_RACE_SECONDS", "60").env("UMLAUT_FUZZ_SECONDS", "30");
+        }
         cargo
     };
     let nextest = cargo().args(["nextest", "--version"]).output().is_ok_and(|output| output.status.success());
@@ -32,6 +40,27 @@ pub(crate) fn run(plan: &Plan) {
         let mut all = cargo();
         all.args(["test", "--quiet", "--workspace", "--no-fail-fast", "--", "--test-threads", "2"]);
         count(plan, "cargo test", all.output(), libtest_counts);
+    }
+    if plan.full {
+        fuzz(plan);
+    }
+}
+
+/// A short run of each fuzzer: a pass, a failure, or a skip where they do not build.
+fn fuzz(plan: &Plan) {
+    plan.report.stage("fuzzers");
+    if let Err(error) = fuzz::build(&plan.workspace) {
+        plan.report.line(&format!("{error:#}"));
+        return plan
+            .report
+            .skipped("the fuzzers do not build (is there a C++ compiler?)", fuzz::TARGETS.len());
+    }
+    for target in fuzz::TARGETS {
+        match Fuzzer::new(&plan.workspace, target).and_then(|fuzzer| fuzzer.fuzz_quietly(FUZZ_SECONDS)) {
+            Ok(None) => plan.report.passed(1),
+            Ok(Some(text)) => plan.report.failed(format!("fuzzer {target}"), text),
+            Err(error) => plan.report.failed(format!("fuzzer {target}"), format!("{error:#}")),
+        }
     }
 }
 

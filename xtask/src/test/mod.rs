@@ -87,6 +87,8 @@ enum Stage {
 pub(crate) struct Plan {
     workspace: PathBuf,
     full: bool,
+    /// Whether what is missing may be installed.
+    installs: bool,
     platforms: Vec<String>,
     family: Option<String>,
     filter: Option<String>,
@@ -185,6 +187,7 @@ pub(crate) fn run(workspace: &Path, options: &Options) -> Result<bool> {
     let mut plan = Plan {
         workspace: workspace.to_owned(),
         full: options.full,
+        installs: !options.no_install,
         platforms: options.platform.clone(),
         family: options.family.clone(),
         filter: options.filter.clone(),
