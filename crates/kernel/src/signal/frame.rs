@@ -83,7 +83,12 @@ impl CurrentTask {
         let frame_at = UserAddr(self.context.registers().rsp.wrapping_sub(8));
         let frame: RtSigframe = self.mm.read(frame_at)?;
         let context = frame.uc.mcontext;
-        if context.cs != 0x33 {
+        // Selectors get user privilege (Linux: `restore_sigcontext`); with others than these two the way back faults. The
+        // stack's is looked at only where the frame says so, else it is made right (`force_valid_ss`).
+        let strict = frame.uc.flags.contains(UcFlags::STRICT_RESTORE_SS);
+        if u64::from(context.cs | 3) != Registers::USER_CS
+            || (strict && u64::from(context.ss | 3) != Registers::USER_SS)
+        {
             return Err(Errno::EFAULT.into());
         }
         match context.fpstate {

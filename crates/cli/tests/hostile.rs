@@ -1,0 +1,252 @@
+//! Hostile guests through the product, as the calling user and, started by root, as nobody: ways into the host kernel
+//! that are not system calls, forged frames, the host's file systems inside a root or bind, privileges on a `--rw` root,
+//! and what guest host processes hold.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const NOBODY: u32 = 65534;
+const PLATFORMS: [&str; 2] = ["sysemu", "ptrace"];
+/// In the environment of umlaut, where no guest may find it.
+const CANARY: &str = "canary-in-the-callers-environment";
+
+/// A user with a directory of their own, `shared`, that holds the hostile program.
+struct Host {
+    parent: tempfile::TempDir,
+    nobody: bool,
+}
+
+impl Host {
+    fn new(nobody: bool) -> Host {
+        let parent = tempfile::tempdir().unwrap();
+        fs::set_permissions(parent.path(), Permissions::from_mode(0o755)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_umlaut"), parent.path().join("umlaut")).unwrap();
+        let host = Host { parent, nobody };
+        fs::create_dir(host.shared()).unwrap();
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/guest.c");
+        let built = Command::new("cc")
+            .args(["-O1", "-static", "-w", source, "-o"])
+            .arg(host.shared().join("guest"))
+            .status();
+        assert!(built.is_ok_and(|status| status.success()), "cc builds static programs");
+        if nobody {
+            std::os::unix::fs::chown(host.shared(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        host
+    }
+
+    fn shared(&self) -> PathBuf {
+        self.parent.path().join("shared")
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.parent.path()).env("CANARY", CANARY).stdin(Stdio::null());
+        if self.nobody {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+
+    fn umlaut(&self, words: &[&str]) -> Command {
+        let mut command = self.command(&self.parent.path().join("umlaut"));
+        command.arg("run").args(words);
+        command
+    }
+
+    /// stdout of a run that ends well.
+    #[track_caller]
+    fn run(&self, words: &[&str]) -> String {
+        text(&mut self.umlaut(words))
+    }
+}
+
+#[track_caller]
+fn text(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && !err.contains("oops"), "{command:?}: {:?}\n{out}{err}", output.status);
+    out.into_owned()
+}
+
+fn for_each_user(test: impl Fn(&Host)) {
+    test(&Host::new(false));
+    if rustix::process::geteuid().is_root() {
+        test(&Host::new(true));
+    }
+}
+
+#[test]
+fn other_ways_into_the_host_kernel_lead_nowhere() {
+    for_each_user(|host| {
+        let bind = format!("{}:/shared", host.shared().display());
+        for platform in PLATFORMS {
+            let said = host.run(&[
+                "--platform",
+                platform,
+                "--bind",
+                &bind,
+                "/shared/guest",
+                "entries",
+                "/shared/made",
+            ]);
+            assert!(said.contains("int80 mkdir -38\n") && said.contains("x32 mkdir -38\n"), "{said}");
+            assert!(said.ends_with("there 0\nalive\n"), "{said}");
+            // The same number made by the host, on a path that is the host's.
+            let path = host.shared().join("made-outside");
+            host.run(&[
+                "--platform",
+                platform,
+                "--bind",
+                &bind,
+                "/shared/guest",
+                "entries",
+                path.to_str().unwrap(),
+            ]);
+            assert!(!path.exists() && !host.shared().join("made").exists());
+        }
+    });
+}
+
+#[test]
+fn forged_frames_end_as_on_the_host() {
+    for_each_user(|host| {
+        let native = text(host.command(&host.shared().join("guest")).arg("frames"));
+        let bind = format!("{}:/shared:ro", host.shared().display());
+        for platform in PLATFORMS {
+            let inside = host.run(&["--platform", platform, "--bind", &bind, "/shared/guest", "frames"]);
+            assert_eq!(native, inside, "{platform}");
+        }
+    });
+}
+
+#[test]
+fn privileges_on_a_writable_root_never_reach_the_host() {
+    for_each_user(|host| {
+        let root = host.shared();
+        let owner = fs::metadata(&root).unwrap().uid();
+        let said = host.run(&["--root", root.to_str().unwrap(), "--rw", "/guest", "privileges"]);
+        assert!(said.contains("inside: mode 6755 owner 1234:5678\n"), "{said}");
+        assert!(said.contains("mknod 0\n") && said.contains("mkfifo 0\n"), "{said}");
+        let mut seen = 0;
+        for entry in fs::read_dir(&root).unwrap() {
+            let (path, meta) = (entry.as_ref().unwrap().path(), entry.unwrap().metadata().unwrap());
+            let kind = meta.file_type();
+            assert!(!kind.is_char_device() && !kind.is_block_device(), "{}: a device", path.display());
+            assert_eq!(meta.mode() & 0o6000, 0, "{}: set-id", path.display());
+            if !path.ends_with("guest") {
+                assert_eq!(meta.uid(), owner, "{}: owned by a guest's user", path.display());
+            }
+            let mut value = [0u8; 64];
+            let caps = rustix::fs::lgetxattr(&path, "security.capability", &mut value[..]);
+            assert!(caps.is_err(), "{}: has capabilities", path.display());
+            seen += 1;
+        }
+        assert!(seen >= 4, "only {seen} entries");
+    });
+}
+
+#[test]
+fn the_hosts_kernel_file_systems_do_not_show() {
+    for_each_user(|host| {
+        for (bind, probe) in [
+            ("/proc:/x", "cat /x/self/environ /x/*/environ /x/self/mem /x/version"),
+            ("/sys:/x", "cat /x/kernel/* /x/power/state"),
+            ("/dev:/x", "head -c 1 /x/null; head -c 1 /x/zero; cat /x/kmsg /x/full"),
+        ] {
+            let script = format!("{probe} 2>/dev/null | wc -c; ls -A /x | grep -v '^\\.' | wc -l");
+            let output = host.umlaut(&["--bind", bind, "sh", "-c", &script]).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            // Refused when it is mounted, or nothing in it can be read.
+            let refused = output.status.code() == Some(125);
+            assert!(refused || said.starts_with("0\n"), "{bind}: {said}");
+        }
+        // Whatever is below our own proc, sys and dev: not the host's.
+        let script = "umount /proc /sys /dev 2>/dev/null; cat /proc/*/environ /proc/self/mem 2>/dev/null | \
+                      tr '\\0' '\\n' | grep -c canary-in; ls /proc/1/root/ >/dev/null 2>&1; echo alive";
+        for words in [&["--root", "/", "sh", "-c", script][..], &["--host-all", "sh", "-c", script]] {
+            if host.nobody && words[0] == "--root" && fs::read_dir("/").is_err() {
+                continue;
+            }
+            assert_eq!(host.run(words), "0\nalive\n", "{words:?}");
+        }
+        // Sockets and FIFOs of the host are names.
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            host.shared().join("fifo"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o666),
+            0,
+        )
+        .unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(host.shared().join("socket")).unwrap();
+        fs::set_permissions(host.shared().join("socket"), Permissions::from_mode(0o777)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let bind = format!("{}:/shared", host.shared().display());
+        let script = "import socket\ns = socket.socket(socket.AF_UNIX)\ntry:\n s.connect('/shared/socket')\n print('connected')\n\
+                      except OSError: print('refused')";
+        assert_eq!(host.run(&["--bind", &bind, "python3", "-c", script]), "refused\n");
+        assert!(listener.accept().is_err(), "a guest reached a socket of the host's");
+        // One end inside, none outside: a FIFO of the host's would have both.
+        let script = "(echo through >/shared/fifo &); read line </shared/fifo; echo $line";
+        assert_eq!(host.run(&["--bind", &bind, "timeout", "5", "sh", "-c", script]), "through\n");
+    });
+}
+
+/// All descendants of a process, as the host lists them.
+fn descendants(pid: u32) -> BTreeSet<u32> {
+    let parent = |pid: u32| -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
+    };
+    let all: Vec<u32> = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    let mut found = BTreeSet::from([pid]);
+    loop {
+        let more: Vec<u32> = all
+            .iter()
+            .copied()
+            .filter(|pid| !found.contains(pid) && parent(*pid).is_some_and(|parent| found.contains(&parent)))
+            .collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+    }
+}
+
+#[test]
+fn guest_host_processes_hold_one_descriptor() {
+    for_each_user(|host| {
+        let bind = format!("{}:/shared:ro", host.shared().display());
+        let mut umlaut =
+            host.umlaut(&["--bind", &bind, "/shared/guest", "pause"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(umlaut.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        let exe = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let own = exe(umlaut.id());
+        let guests: Vec<u32> = descendants(umlaut.id()).into_iter().filter(|pid| exe(*pid) != own).collect();
+        let held: Vec<(u32, Vec<PathBuf>)> = guests
+            .iter()
+            .filter_map(|pid| {
+                let files = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+                Some((*pid, files.flatten().filter_map(|file| fs::read_link(file.path()).ok()).collect()))
+            })
+            .collect();
+        umlaut.kill().unwrap();
+        umlaut.wait().unwrap();
+        assert!(!held.is_empty(), "no guest host process was seen");
+        for (pid, files) in held {
+            let sockets = files.iter().filter(|file| file.to_string_lossy().starts_with("socket:")).count();
+            assert!(files.len() <= 1 && sockets == files.len(), "{pid} holds {files:?}");
+        }
+    });
+}
