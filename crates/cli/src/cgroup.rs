@@ -103,6 +103,10 @@ fn give_controllers(parent: &Path) -> Result<Option<PathBuf>, String> {
     if given.split_whitespace().any(|name| name == "memory") {
         return Ok(None);
     }
+    let offered = std::fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
+    if offered.split_whitespace().all(|name| name != "memory") {
+        return Err(format!("{} has no memory controller", parent.display()));
+    }
     let give = || std::fs::write(&control, "+memory");
     let Err(error) = give() else { return Ok(None) };
     let alone = std::fs::read_to_string(parent.join("cgroup.procs"))
