@@ -1,5 +1,6 @@
 //! Prints docs/compat.md from the table of system calls: `cargo xtask docs` writes it, `cargo xtask tidy` compares it.
 
+use kernel::syscall::show::Form;
 use kernel::syscall::{Row, Support, table};
 
 fn main() {
@@ -25,5 +26,33 @@ fn main() {
             Support::Missing(why) => ("no", why),
         };
         println!("| {} | `{}({})` | {served} | {remark} |", row.number, row.name, arguments.join(", "));
+    }
+    commands();
+}
+
+/// The second-level tables: `fcntl`, `ioctl`, `prctl`.
+fn commands() {
+    let remark = |support: Support| match support {
+        Support::Full => String::new(),
+        Support::Partial(what) | Support::Missing(what) => what.to_string(),
+    };
+    let argument = |form: Form| match form.name() {
+        "" => String::new(),
+        name => format!("`{name}`"),
+    };
+    println!("\n## fcntl\n\nOther commands are refused with EINVAL.\n");
+    println!("| command | argument | remark |\n| --- | --- | --- |");
+    for row in kernel::fs::fcntl::ROWS {
+        println!("| `{}` | {} | {} |", row.cmd, argument(row.argument), remark(row.support));
+    }
+    println!("\n## ioctl\n\nOther requests are refused as by files that do not know them.\n");
+    println!("| request | argument | files |\n| --- | --- | --- |");
+    for row in kernel::fs::ioctl::ROWS {
+        println!("| `{}` | {} | {} |", row.request, argument(row.argument), row.files);
+    }
+    println!("\n## prctl\n\nOther operations are refused with EINVAL.\n");
+    println!("| operation | remark |\n| --- | --- |");
+    for row in kernel::prctl::ROWS {
+        println!("| `{}` | {} |", row.op, remark(row.support));
     }
 }

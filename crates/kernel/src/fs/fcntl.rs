@@ -1,8 +1,8 @@
-//! `fcntl`: a table of its own.
+//! `fcntl`: a table of its own, one row for each command that there is.
 
 use std::sync::Arc;
 
-use abi::{Errno, FOwnerEx, FOwnerType, FcntlCmd, FdFlags, Flock, OpenFlags, UserAddr};
+use abi::{Errno, FOwnerEx, FOwnerType, FcntlCmd, FdFlags, Flock, OpenFlags, SealFlags, Signal, UserAddr};
 use sync::SysResult;
 use vfs::FileDescription;
 use vfs::locks::{self, LockKind, LockOwner, LockWait};
@@ -11,73 +11,162 @@ use crate::fs::async_io;
 use crate::fs::host_file::HostFile;
 use crate::fs::pipe::PipeEnd;
 use crate::resource::NOFILE;
-use crate::syscall::{FcntlArg, Fd, Outcome, SyscallReturn};
+use crate::syscall::show::Form;
+use crate::syscall::{FcntlArg, Fd, Outcome, Support, SyscallReturn};
 use crate::task::CurrentTask;
 
 /// The status flags that `F_SETFL` may change, beside `O_ASYNC`.
 const SETTABLE: OpenFlags =
     OpenFlags::APPEND.union(OpenFlags::NONBLOCK).union(OpenFlags::DIRECT).union(OpenFlags::NOATIME);
 
+/// One command.
+pub struct FcntlRow {
+    pub cmd: FcntlCmd,
+    pub argument: Form,
+    /// The result's flags by name, for the trace.
+    pub result: Option<fn(u32) -> String>,
+    /// Also for descriptors that were opened with `O_PATH`.
+    works_on_path: bool,
+    call: fn(&mut CurrentTask, &Target, u64) -> SysResult<Outcome>,
+    pub support: Support,
+}
+
+/// What a command is about.
+struct Target {
+    fd: Fd,
+    cmd: FcntlCmd,
+    file: Arc<FileDescription>,
+    cloexec: bool,
+}
+
+macro_rules! commands {
+    ($($cmd:ident ($argument:expr) $(-> $result:ident)? $(, $path:ident)? = $call:expr $(, partial $note:literal)? ;)*) => {
+        /// The commands that there are.
+        pub static ROWS: &[FcntlRow] = &[$(FcntlRow {
+            cmd: FcntlCmd::$cmd,
+            argument: $argument,
+            result: commands!(@result $($result)?),
+            works_on_path: commands!(@path $($path)?),
+            call: $call,
+            support: crate::syscall::row::support!($($note)?),
+        }),*];
+    };
+    (@result) => { None };
+    (@result $result:ident) => { Some($result) };
+    (@path) => { false };
+    (@path path) => { true };
+}
+
+const FLOCK_IN: Form = Form::In("struct flock *", |printer, at| printer.structure::<Flock>(at));
+const FLOCK_OUT: Form = Form::Out("struct flock *", |printer, at| printer.structure::<Flock>(at));
+const OWNER_IN: Form = Form::In("struct f_owner_ex *", |printer, at| printer.structure::<FOwnerEx>(at));
+const OWNER_OUT: Form = Form::Out("struct f_owner_ex *", |printer, at| printer.structure::<FOwnerEx>(at));
+const FD_FLAGS: Form =
+    Form::Named("FD_*", |printer, word| printer.text(format_args!("{}", FdFlags::from_bits_retain(word))));
+const OPEN_FLAGS: Form =
+    Form::Named("O_*", |printer, word| printer.text(format_args!("{}", OpenFlags::from_bits_retain(word))));
+const SEALS: Form = Form::Named("F_SEAL_*", |printer, word| {
+    printer.text(format_args!("{}", SealFlags::from_bits_retain(word)))
+});
+const SIGNAL: Form =
+    Form::Named("signal", |printer, word| printer.text(format_args!("{}", Signal(word.cast_signed()))));
+const LOCK_TYPE: Form = Form::Named("F_*LCK", |printer, word| {
+    printer.text(format_args!("{}", abi::LockType(i16::try_from(word).unwrap_or(-1))))
+});
+
+fn fd_flag_names(bits: u32) -> String {
+    if bits == 0 { String::new() } else { FdFlags::from_bits_retain(bits).to_string() }
+}
+
+fn open_flag_names(bits: u32) -> String {
+    OpenFlags::from_bits_retain(bits).to_string()
+}
+
+fn seal_names(bits: u32) -> String {
+    SealFlags::from_bits_retain(bits).to_string()
+}
+
+commands! {
+    DUPFD (Form::Int), path = |task, of, from| duplicate(task, of, from, false);
+    GETFD (Form::Nothing) -> fd_flag_names, path = |_, of, _| Ok(u32::from(of.cloexec).outcome());
+    SETFD (FD_FLAGS), path = |task, of, flags| {
+        task.files.table.set_cloexec(of.fd.0, flags & u64::from(FdFlags::CLOEXEC.bits()) != 0).and(DONE)
+    };
+    GETFL (Form::Nothing) -> open_flag_names, path = |_, of, _| Ok(of.file.flags().bits().outcome());
+    SETFL (OPEN_FLAGS) = |task, of, flags| set_flags(task, &of.file, of.fd, flags).and(DONE);
+    GETLK (FLOCK_OUT) = |task, of, at| get_lock(task, &of.file, of.cmd, UserAddr(at)).and(DONE);
+    SETLK (FLOCK_IN) = |task, of, at| set_lock(task, &of.file, of.cmd, UserAddr(at)).and(DONE);
+    SETLKW (FLOCK_IN) = |task, of, at| set_lock(task, &of.file, of.cmd, UserAddr(at)).and(DONE);
+    SETOWN (Form::Int) = |task, of, owner| set_owner(task, &of.file, owner).and(DONE);
+    GETOWN (Form::Nothing) = |task, of, _| Ok(get_owner(task, &of.file).outcome());
+    SETSIG (SIGNAL) = |_, of, signal| set_signal(&of.file, signal).and(DONE);
+    GETSIG (Form::Nothing) = |_, of, _| Ok(of.file.state.signal().outcome());
+    SETOWN_EX (OWNER_IN) = |task, of, at| set_owner_ex(task, &of.file, UserAddr(at)).and(DONE);
+    GETOWN_EX (OWNER_OUT) = |task, of, at| get_owner_ex(task, &of.file, UserAddr(at)).and(DONE);
+    OFD_GETLK (FLOCK_OUT) = |task, of, at| get_lock(task, &of.file, of.cmd, UserAddr(at)).and(DONE);
+    OFD_SETLK (FLOCK_IN) = |task, of, at| set_lock(task, &of.file, of.cmd, UserAddr(at)).and(DONE);
+    OFD_SETLKW (FLOCK_IN) = |task, of, at| set_lock(task, &of.file, of.cmd, UserAddr(at)).and(DONE);
+    SETLEASE (LOCK_TYPE) = |_, _, kind| Err(if kind > 2 { Errno::EINVAL } else { Errno::EAGAIN }.into()),
+        partial "refused, as where others have the file open";
+    GETLEASE (Form::Nothing) = |_, _, _| Ok(i32::from(abi::LockType::UNLCK.0).outcome());
+    DUPFD_QUERY (Form::Int), path = is_same_file;
+    DUPFD_CLOEXEC (Form::Int), path = |task, of, from| duplicate(task, of, from, true);
+    SETPIPE_SZ (Form::Int) = of_pipes;
+    GETPIPE_SZ (Form::Nothing) = of_pipes;
+    ADD_SEALS (SEALS) = of_the_file;
+    GET_SEALS (Form::Nothing) -> seal_names = of_the_file;
+}
+
+/// What commands that only do something give.
+const DONE: SysResult<Outcome> = Ok(Outcome::Value(0));
+
+/// The row of a command; `None`: there is none (yet).
+pub fn row(cmd: FcntlCmd) -> Option<&'static FcntlRow> {
+    ROWS.iter().find(|row| row.cmd == cmd)
+}
+
 pub fn sys_fcntl(task: &mut CurrentTask, fd: Fd, cmd: FcntlCmd, argument: FcntlArg) -> SysResult<Outcome> {
-    let argument = argument.0;
     let entry = task.files.table.entry(fd.0)?;
-    let file = entry.file;
-    let allowed_with_path = matches!(
-        cmd,
-        FcntlCmd::DUPFD
-            | FcntlCmd::DUPFD_CLOEXEC
-            | FcntlCmd::GETFD
-            | FcntlCmd::SETFD
-            | FcntlCmd::GETFL
-            | FcntlCmd::DUPFD_QUERY
-            | FcntlCmd::CREATED_QUERY
-    );
-    if file.is_path_only() && !allowed_with_path {
+    let found = row(cmd);
+    if entry.file.is_path_only() && !found.is_some_and(|row| row.works_on_path) {
         return Err(Errno::EBADF.into());
     }
-    let done = Ok(Outcome::Value(0));
-    match cmd {
-        FcntlCmd::DUPFD | FcntlCmd::DUPFD_CLOEXEC => {
-            let cloexec = cmd == FcntlCmd::DUPFD_CLOEXEC;
-            // The argument is an `unsigned int`, compared with the limit.
-            let from = argument & 0xffff_ffff;
-            let new = task.files.table.install_from(file, from, task.limit(NOFILE), cloexec)?;
-            Ok(new.outcome())
+    match (found, cmd.name()) {
+        (Some(row), _) => {
+            let of = Target { fd, cmd, file: entry.file, cloexec: entry.cloexec };
+            (row.call)(task, &of, argument.0)
         }
-        FcntlCmd::GETFD => Ok(u32::from(entry.cloexec).outcome()),
-        FcntlCmd::SETFD => {
-            task.files.table.set_cloexec(fd.0, argument & u64::from(FdFlags::CLOEXEC.bits()) != 0)?;
-            done
-        }
-        FcntlCmd::GETFL => Ok(file.flags().bits().outcome()),
-        FcntlCmd::SETFL => set_flags(task, &file, fd, argument).and(done),
-        FcntlCmd::GETLK | FcntlCmd::OFD_GETLK => get_lock(task, &file, cmd, UserAddr(argument)).and(done),
-        FcntlCmd::SETLK | FcntlCmd::SETLKW | FcntlCmd::OFD_SETLK | FcntlCmd::OFD_SETLKW => {
-            set_lock(task, &file, cmd, UserAddr(argument)).and(done)
-        }
-        FcntlCmd::GETOWN => Ok(get_owner(task, &file).outcome()),
-        FcntlCmd::SETOWN => set_owner(task, &file, argument).and(done),
-        FcntlCmd::GETOWN_EX => get_owner_ex(task, &file, UserAddr(argument)).and(done),
-        FcntlCmd::SETOWN_EX => set_owner_ex(task, &file, UserAddr(argument)).and(done),
-        FcntlCmd::GETSIG => Ok(file.state.signal().outcome()),
-        FcntlCmd::SETSIG => {
-            let signal = i32::try_from(argument).ok().filter(|signal| (0..=64).contains(signal));
-            file.state.set_signal(signal.ok_or(Errno::EINVAL)?);
-            done
-        }
-        FcntlCmd::DUPFD_QUERY => {
-            let number = i32::try_from(argument & 0xffff_ffff).unwrap_or(-1);
-            let other = task.files.table.get_any(number)?;
-            Ok(u32::from(Arc::ptr_eq(&file, &other)).outcome())
-        }
-        // Leases are refused as where others have the file open.
-        FcntlCmd::SETLEASE if argument > 2 => Err(Errno::EINVAL.into()),
-        FcntlCmd::SETLEASE => Err(Errno::EAGAIN.into()),
-        FcntlCmd::GETLEASE => Ok(i32::from(abi::LockType::UNLCK.0).outcome()),
-        FcntlCmd::SETPIPE_SZ | FcntlCmd::GETPIPE_SZ if !is_pipe(&file) => Err(Errno::EBADF.into()),
-        // What only some files have: pipes their size, memory files their seals.
-        _ => file.ops.fcntl(&file, task, cmd, argument).map(SyscallReturn::outcome),
+        (None, Some(name)) => Err(task.not_built("fcntl", name, Errno::EINVAL)),
+        (None, None) => Err(Errno::EINVAL.into()),
     }
+}
+
+fn duplicate(task: &mut CurrentTask, of: &Target, from: u64, cloexec: bool) -> SysResult<Outcome> {
+    // The argument is an `unsigned int`, compared with the limit.
+    let from = from & 0xffff_ffff;
+    let limit = task.limit(NOFILE);
+    Ok(task.files.table.install_from(of.file.clone(), from, limit, cloexec)?.outcome())
+}
+
+fn is_same_file(task: &mut CurrentTask, of: &Target, number: u64) -> SysResult<Outcome> {
+    let number = i32::try_from(number & 0xffff_ffff).unwrap_or(-1);
+    let other = task.files.table.get_any(number)?;
+    Ok(u32::from(Arc::ptr_eq(&of.file, &other)).outcome())
+}
+
+fn set_signal(file: &FileDescription, signal: u64) -> SysResult<()> {
+    let signal = i32::try_from(signal).ok().filter(|signal| (0..=64).contains(signal));
+    file.state.set_signal(signal.ok_or(Errno::EINVAL)?);
+    Ok(())
+}
+
+/// What only some files have: memory files their seals.
+fn of_the_file(task: &mut CurrentTask, of: &Target, argument: u64) -> SysResult<Outcome> {
+    of.file.ops.fcntl(&of.file, task, of.cmd, argument).map(SyscallReturn::outcome)
+}
+
+fn of_pipes(task: &mut CurrentTask, of: &Target, argument: u64) -> SysResult<Outcome> {
+    if is_pipe(&of.file) { of_the_file(task, of, argument) } else { Err(Errno::EBADF.into()) }
 }
 
 /// One of ours, or the host's.

@@ -8,6 +8,7 @@ pub(super) mod clone;
 mod events;
 pub(super) mod fcntl;
 mod files;
+mod form;
 pub(super) mod futex;
 pub(super) mod ioctl;
 pub(super) mod prctl;
@@ -28,6 +29,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 pub(super) use events::{fd_set, poll_fds};
 pub(super) use files::device;
+pub use form::Form;
 pub use printer::Printer;
 pub(super) use processes::{capabilities, wait_status};
 pub(super) use signals::siginfo;
