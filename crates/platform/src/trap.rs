@@ -36,6 +36,31 @@ pub struct Exception {
     pub code: i32,
     /// The host's `si_addr`.
     pub addr: UserAddr,
+    /// The processor's number of the exception, as signal frames show it.
+    pub trap: u64,
+    /// The error code that the processor gave with it.
+    pub error_code: u64,
+}
+
+impl Exception {
+    /// With the trap number and error code that the signal alone tells: of a page fault, a read's; of the
+    /// floating-point units, x87's.
+    pub fn of_signal(signal: i32, code: i32, addr: UserAddr) -> Exception {
+        const SI_KERNEL: i32 = 0x80;
+        const SEGV_ACCERR: i32 = 2;
+        const FPE_INTDIV: i32 = 1;
+        let (trap, error_code) = match (abi::Signal(signal), code) {
+            (abi::Signal::SEGV, SI_KERNEL) => (13, 0),
+            (abi::Signal::SEGV, SEGV_ACCERR) => (14, 5),
+            (abi::Signal::SEGV | abi::Signal::BUS, _) => (14, 4),
+            (abi::Signal::ILL, _) => (6, 0),
+            (abi::Signal::TRAP, SI_KERNEL) => (3, 0),
+            (abi::Signal::TRAP, _) => (1, 0),
+            (abi::Signal::FPE, code) if code != FPE_INTDIV => (16, 0),
+            _ => (0, 0),
+        };
+        Exception { signal, code, addr, trap, error_code }
+    }
 }
 
 /// How a host process ended.

@@ -23,6 +23,7 @@ use platform::{
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use crate::fault;
 use crate::shared::{Mode, Shared};
 use crate::stop::{self, Stop};
 use crate::sys::{self, Resume, SyscallInfo};
@@ -328,7 +329,9 @@ impl Tracee {
                     // Sent by somebody, not raised by the guest's code.
                     Ok((_, code, _)) if code <= 0 => None,
                     Ok((signal, code, addr)) => {
-                        Some(Trap::Exception(Exception { signal, code, addr: UserAddr(addr) }))
+                        let plain = Exception::of_signal(signal, code, UserAddr(addr));
+                        let tgid = self.process.tgid;
+                        Some(Trap::Exception(fault::complete(plain, tgid, self.fetch())))
                     }
                     Err(_) => Some(Trap::Died(self.died())),
                 }
@@ -357,11 +360,7 @@ impl Context for Tracee {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Trap::Died(self.died()),
             // Registers that user code cannot have: Linux faults on the way out to it.
             Err(_) => {
-                return Trap::Exception(Exception {
-                    signal: libc::SIGSEGV,
-                    code: SI_KERNEL,
-                    addr: UserAddr::NULL,
-                });
+                return Trap::Exception(Exception::of_signal(libc::SIGSEGV, SI_KERNEL, UserAddr::NULL));
             }
         }
         self.known = false;

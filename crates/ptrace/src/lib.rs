@@ -5,7 +5,7 @@
 //! `Tracee` (a context).
 //!
 //! Modules: `stub` (our code in guest processes), `filter` (their seccomp filter), `spawner` (where they come
-//! from), `context` (the loop), `stop` (typed wait results), `host_call`, `fork`, `sys` (the requests);
+//! from), `context` (the loop), `fault` (what the processor said), `stop` (typed wait results), `host_call`, `fork`, `sys` (the requests);
 //! [`probe`], what the host can do.
 //!
 //! Neighbours: on `guest-process`; implements the traits of `platform`; the kernel knows only these.
@@ -15,6 +15,7 @@
 )]
 
 mod context;
+mod fault;
 mod filter;
 mod fork;
 mod host_call;

@@ -346,7 +346,7 @@ impl Guest {
             }
             libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP if code > 0 => {
                 let addr = UserAddr(self.channel.get(SIGNAL + 8));
-                Trap::Exception(Exception { signal, code, addr })
+                Trap::Exception(Exception::of_signal(signal, code, addr))
             }
             // Sent by somebody, not raised by the guest's code.
             _ => Trap::Interrupted,
@@ -425,11 +425,7 @@ impl Context for Guest {
         if !self.write_back() {
             // Linux faults on the way out to user code.
             self.kick.end();
-            return Trap::Exception(Exception {
-                signal: libc::SIGSEGV,
-                code: SI_KERNEL,
-                addr: UserAddr::NULL,
-            });
+            return Trap::Exception(Exception::of_signal(libc::SIGSEGV, SI_KERNEL, UserAddr::NULL));
         }
         let order =
             if self.by_call && self.channel.get(FP) == 0 { Order::ResumeCall } else { Order::ResumeFull };

@@ -69,6 +69,36 @@ CASE(segv_protection) {
     CHECK_EQ((long)info.si_addr, (long)p + 4096);
 }
 
+// The error code tells what the instruction wanted: 2 is a write.
+#define ERROR_CODE(CODE, ...)                              \
+    do {                                                   \
+        FAULTS(SIGSEGV, SEGV_MAPERR, ASM(__VA_ARGS__));    \
+        CHECK_EQ(err, CODE);                               \
+    } while (0)
+
+CASE(error_code_of_instructions) {
+    char *none = (char *)0x123000;
+    static char there[64];
+    ERROR_CODE(6, "incl (%0)" ::"r"(none) : "memory");
+    ERROR_CODE(6, "xchg %%eax, (%0)" ::"r"(none) : "memory", "rax");
+    ERROR_CODE(6, "lock cmpxchg %%ecx, (%0)" ::"r"(none) : "memory", "rax");
+    ERROR_CODE(4, "cmpl %%ecx, 8(%0)" ::"r"(none) : "memory");
+    ERROR_CODE(4, "btl $1, (%0)" ::"r"(none) : "memory");
+    ERROR_CODE(6, "sete (%0)" ::"r"(none) : "memory");
+    ERROR_CODE(6, "rep stosb" ::"D"(none), "c"(10l), "a"(0) : "memory");
+    ERROR_CODE(4, "rep movsb" ::"S"(none), "D"(there), "c"(10l) : "memory");
+    ERROR_CODE(6, "rep movsb" ::"S"(there), "D"(none), "c"(10l) : "memory");
+    ERROR_CODE(6, "movups %%xmm0, (%0,%1,4)" ::"r"(none), "r"(3l) : "memory");
+    ERROR_CODE(4, "movups (%0,%1,4), %%xmm0" ::"r"(none), "r"(3l) : "memory");
+    ERROR_CODE(6, "fxsave (%0)" ::"r"(none) : "memory");
+    ERROR_CODE(5, "movb (%0), %%al" ::"r"(0xffff888000000000ul) : "rax");
+    FAULTS(SIGSEGV, SI_KERNEL, ASM("int $0x40"));
+    CHECK_EQ(err, 0x202);  // the interrupt's place in the table
+    FAULTS(SIGSEGV, SI_KERNEL, ASM("mov %0, %%ds" ::"r"(0x1230)));
+    CHECK_EQ(err, 0x1230);  // the selector
+    CHECK_EQ((unsigned long)cr2, 0xffff888000000000ul);  // of the last page fault
+}
+
 CASE(segv_kernel_addresses) {
     FAULTS(SIGSEGV, SEGV_MAPERR, (void)*(volatile char *)0xffff888000000000ul);
     CHECK_EQ((unsigned long)info.si_addr, 0xffff888000000000ul);

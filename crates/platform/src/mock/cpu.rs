@@ -153,7 +153,7 @@ impl Machine<'_> {
 }
 
 fn trap(signal: i32, code: i32, addr: u64) -> Exception {
-    Exception { signal, code, addr: UserAddr(addr) }
+    Exception::of_signal(signal, code, UserAddr(addr))
 }
 
 fn fault(denied: Denied, at: u64) -> Exception {
