@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cli", &["*"]),
     ("fuzzing", &["*"]),
     ("fuzz", &["fuzzing"]),
+    ("benches", &["*"]),
     ("xtask", &[]),
 ];
 
