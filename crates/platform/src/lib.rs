@@ -32,6 +32,6 @@ pub use context::{
 pub use counters::{Block, CALLS, Counters, Event, Place};
 pub use registers::Registers;
 pub use space::{AddressSpace, GuestRange, Reach, Vdso};
-pub use text::{PatchedProgram, PatchedSite};
+pub use text::{Displaced, PatchedProgram, PatchedSite};
 pub use trap::{Exception, ExitStatus, SyscallEntry, Trap};
 pub use usage::{HostUsage, Meter};

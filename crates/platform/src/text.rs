@@ -20,24 +20,83 @@ pub struct PatchedProgram {
     pub sites: Vec<PatchedSite>,
 }
 
-/// One patched system call.
+/// One patched system call: the instruction that was displaced lies before the `syscall` or behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatchedSite {
     /// Where its trampoline begins, from the first one.
     pub trampoline: u32,
-    /// Where the displaced instruction was, from the start of the text.
+    /// Where the jump to it is, from the start of the text: in place of the displaced instruction, or of the `syscall`.
     pub site: u32,
-    /// Bytes of the displaced instruction; the `syscall` follows it.
-    pub displaced: u8,
+    pub displaced: Displaced,
+}
+
+/// Which instruction a trampoline does for its site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Displaced {
+    /// The one before the `syscall`, so many bytes, first of all.
+    Before(u8),
+    /// The one behind it, so many bytes, when the call has been made.
+    Behind(u8),
+}
+
+impl PatchedSite {
+    /// Bytes of a trampoline before what is done behind the call: how it enters the platform, and a `syscall`.
+    pub const ENTERING: u32 = 7 + 6 + 2;
+    /// Bytes of the `syscall` instruction.
+    pub const SYSCALL: u32 = 2;
+
+    /// Where a thread is in the original code that is `offset` bytes into this trampoline.
+    fn original(&self, offset: u32) -> u32 {
+        match self.displaced {
+            Displaced::Before(len) if offset >= u32::from(len) => self.site + u32::from(len),
+            Displaced::Before(_) => self.site,
+            Displaced::Behind(_) if offset < Self::ENTERING => self.site,
+            Displaced::Behind(_) if offset == Self::ENTERING => self.site + Self::SYSCALL,
+            Displaced::Behind(len) => self.site + Self::SYSCALL + u32::from(len),
+        }
+    }
 }
 
 impl PatchedProgram {
-    /// The address in the original code that a thread is at which is found `offset` bytes into the trampolines, from the
-    /// start of the text: the displaced instruction, or, once that is done, the `syscall` behind it.
+    /// The address in the original code, from the start of the text, of a thread that is found `offset` bytes into the
+    /// trampolines.
     pub fn original(&self, offset: u64) -> Option<u64> {
-        let index = self.sites.partition_point(|site| u64::from(site.trampoline) <= offset).checked_sub(1)?;
+        let offset = u32::try_from(offset).ok()?;
+        let index = self.sites.partition_point(|site| site.trampoline <= offset).checked_sub(1)?;
         let site = self.sites.get(index)?;
-        let done = offset >= u64::from(site.trampoline) + u64::from(site.displaced);
-        Some(u64::from(site.site) + if done { u64::from(site.displaced) } else { 0 })
+        Some(u64::from(site.original(offset - site.trampoline)))
+    }
+
+    /// Where a thread goes on, from the first trampoline, that is to go on `offset` bytes into the original text, if that
+    /// place is covered by a jump now.
+    pub fn covered(&self, offset: u64) -> Option<u64> {
+        let site = u32::try_from(offset).ok()?.checked_sub(PatchedSite::SYSCALL)?;
+        // Sites lie in the order of their trampolines.
+        let index = self.sites.binary_search_by_key(&site, |one| one.site).ok()?;
+        let one = self.sites.get(index)?;
+        let behind = matches!(one.displaced, Displaced::Behind(_));
+        behind.then(|| u64::from(one.trampoline + PatchedSite::ENTERING))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_trampolines_and_in_the_original_correspond() {
+        let site = |trampoline, site, displaced| PatchedSite { trampoline, site, displaced };
+        let file = std::fs::File::open("/dev/null").unwrap().into();
+        let sites = vec![site(0, 100, Displaced::Before(5)), site(18, 200, Displaced::Behind(6))];
+        let program = PatchedProgram { file, offset: 0, len: 4096, distance: 8192, trampolines: 4096, sites };
+        assert_eq!(program.original(0), Some(100), "the displaced instruction is still to do");
+        assert_eq!(program.original(5), Some(105), "the call is");
+        assert_eq!(program.original(12), Some(105));
+        assert_eq!(program.original(18), Some(200));
+        assert_eq!(program.original(18 + 15), Some(202), "the call has been made");
+        assert_eq!(program.original(18 + 15 + 6), Some(208), "and what is behind it done");
+        assert_eq!(program.covered(202), Some(18 + 15));
+        assert_eq!(program.covered(107), None);
+        assert_eq!(program.covered(200), None);
     }
 }

@@ -71,6 +71,12 @@ impl MmRecord {
         let one = self.trampolines.iter().find(|one| (one.start..one.end()).contains(&rip))?;
         Some(one.text + one.program.original(rip - one.start)?)
     }
+
+    /// Where a thread goes on that is to go on at `rip`, if a jump covers that place.
+    fn covered_address(&self, rip: u64) -> Option<u64> {
+        let one = self.trampolines.iter().find(|one| (one.text..one.text_end()).contains(&rip))?;
+        Some(one.start + one.program.covered(rip - one.text)?)
+    }
 }
 
 impl CurrentTask {
@@ -174,6 +180,19 @@ impl CurrentTask {
         let original = self.mm.record().original_address(rip);
         if let Some(original) = original {
             self.context.registers_mut().rip = original;
+            self.may_be_covered = true;
+        }
+    }
+
+    /// Before the guest goes on at an address that was not the platform's word: not in the middle of a jump.
+    pub(crate) fn enter_trampoline(&mut self) {
+        if !std::mem::take(&mut self.may_be_covered) || self.mm.record().trampolines.is_empty() {
+            return;
+        }
+        let rip = self.context.registers().rip;
+        let covered = self.mm.record().covered_address(rip);
+        if let Some(covered) = covered {
+            self.context.registers_mut().rip = covered;
         }
     }
 }

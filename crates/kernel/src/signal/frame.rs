@@ -25,6 +25,7 @@ impl CurrentTask {
         if !action.flags.contains(SaFlags::RESTORER) {
             return Err(Errno::EFAULT.into());
         }
+        self.leave_trampoline();
         let mut xsave = self.context.fp_state()?;
         let old = *self.context.registers();
         let alternate = self.alternate_stack;
@@ -98,6 +99,7 @@ impl CurrentTask {
         self.set_blocked(frame.uc.sigmask);
         let handler = *self.context.registers();
         *self.context.registers_mut() = from_sigcontext(&context, &handler);
+        self.may_be_covered = true;
         // One that is in use still (by the handler), or makes no sense, is left as it is, as on Linux.
         let _ = self.set_alternate_stack(&frame.uc.stack, handler.rsp);
         Ok(())

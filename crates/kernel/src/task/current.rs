@@ -41,6 +41,8 @@ pub struct CurrentTask {
     pub(super) serving: Option<u64>,
     pub restart_block: RestartBlock,
     pub last_fault: LastFault,
+    /// The guest's instruction pointer may be where a patched site's jump is.
+    pub(crate) may_be_covered: bool,
     /// Cleared and woken when the task ends (`CLONE_CHILD_CLEARTID`).
     pub clear_child_tid: UserAddr,
     /// It has called `exit`, with this code.
@@ -86,6 +88,7 @@ impl CurrentTask {
             serving: None,
             restart_block: RestartBlock::None,
             last_fault: LastFault::default(),
+            may_be_covered: false,
             clear_child_tid: UserAddr::NULL,
             exit_code: None,
             is_observed: profile.is_some() || task.kernel.trace.is_some(),
@@ -211,6 +214,7 @@ impl CurrentTask {
     /// Runs the guest, unless there is something to see to first.
     pub(super) fn enter_guest(&mut self) -> Trap {
         sync::assert_no_lock_held();
+        self.enter_trampoline();
         self.task.in_guest.store(true, Ordering::SeqCst);
         let kicked = self.waiter.parker().is_interrupted(Interrupts::ANY);
         let began = self.profile_begin();

@@ -1,22 +1,27 @@
-//! Finding system-call sites: an instruction of five bytes or more that loads the number into `eax`, and `syscall`.
+//! Finding system-call sites that can be made a jump: five bytes where nothing else begins.
 //!
-//! Candidates are found by their bytes; a decoder then tells whether both begin where instructions begin. Code
-//! synchronises a decoder that begins anywhere within a few instructions, so it is begun at several places before the
-//! site, and nearly all must agree: bytes that only look like a site (constants, jump tables) are not patched.
+//! Either the instruction before the `syscall` is long enough (it loads the number, mostly), or the `syscall` and the
+//! instruction behind it are, and no branch leads between them. Candidates are found by their bytes; a decoder then
+//! tells whether they begin where instructions begin. Code synchronises a decoder that begins anywhere within a few
+//! instructions, so it is begun at several places before the site, and nearly all must agree: bytes that only look like
+//! a site (constants, jump tables) are not patched.
 
-use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Register};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
+use platform::Displaced;
 
-/// A site: where the instruction that loads the number begins, and its length.
+/// A site: where the jump goes, and what it displaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Site {
     pub(super) at: usize,
-    pub(super) len: usize,
+    pub(super) displaced: Displaced,
 }
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
+/// Bytes of a jump.
+const JUMP: usize = 5;
 /// Unwinders know signal frames by the bytes of the code that calls it.
 const RT_SIGRETURN: u64 = 15;
-/// Bytes before a site at which decoding begins, from the farthest on.
+/// Bytes before a site at which decoding begins, from the nearest on.
 const STARTS: std::ops::RangeInclusive<usize> = 20..=51;
 /// Of those, how many may disagree.
 const DISSENT: usize = 8;
@@ -24,53 +29,133 @@ const DISSENT: usize = 8;
 /// All sites that may be patched, in order.
 pub(super) fn find(text: &[u8]) -> Vec<Site> {
     let mut sites = Vec::new();
+    let mut behind = Vec::new();
     for at in memchr::memmem::find_iter(text, &SYSCALL) {
-        sites.extend(site_before(text, at));
+        match site_before(text, at) {
+            Verdict::Site(site) => sites.push(site),
+            Verdict::Never => {}
+            Verdict::Other => behind.extend(site_behind(text, at)),
+        }
     }
+    let targets = branch_targets(text, &behind);
+    sites.extend(behind.into_iter().filter(|site| !targets.contains(&(site.at + SYSCALL.len()))));
+    sites.sort_unstable_by_key(|site| site.at);
+    // Each jump to itself: none begins within another.
+    sites.dedup_by(|next, site| next.at < site.end());
     sites
 }
 
-/// The site whose `syscall` is at `at`.
-fn site_before(text: &[u8], at: usize) -> Option<Site> {
-    // mov eax, imm32; mov rax, simm32
-    [(5, &[0xb8][..]), (7, &[0x48, 0xc7, 0xc0][..])].into_iter().find_map(|(len, start)| {
-        let from = at.checked_sub(len)?;
-        let bytes = text.get(from..at)?;
-        let looks = bytes.starts_with(start) && loads_number(bytes) && is_boundary(text, from, at);
-        looks.then_some(Site { at: from, len })
-    })
+impl Site {
+    /// Behind everything that it changes.
+    pub(super) fn end(&self) -> usize {
+        match self.displaced {
+            Displaced::Before(len) => self.at + usize::from(len),
+            Displaced::Behind(len) => self.at + SYSCALL.len() + usize::from(len),
+        }
+    }
 }
 
-fn loads_number(bytes: &[u8]) -> bool {
+enum Verdict {
+    Site(Site),
+    /// Its number is known, and it must stay as it is.
+    Never,
+    Other,
+}
+
+/// The site whose `syscall` is at `at`, by the instruction before it.
+fn site_before(text: &[u8], at: usize) -> Verdict {
+    // mov eax, imm32; mov rax, simm32
+    for (len, start) in [(5u8, &[0xb8][..]), (7, &[0x48, 0xc7, 0xc0][..])] {
+        let Some(from) = at.checked_sub(usize::from(len)) else { continue };
+        let bytes = text.get(from..at).unwrap_or(&[]);
+        let Some(number) = loaded_number(bytes).filter(|_| bytes.starts_with(start)) else { continue };
+        if is_boundary(text, from) {
+            let site = Site { at: from, displaced: Displaced::Before(len) };
+            return if number == RT_SIGRETURN { Verdict::Never } else { Verdict::Site(site) };
+        }
+    }
+    Verdict::Other
+}
+
+/// The number that an instruction loads into eax.
+fn loaded_number(bytes: &[u8]) -> Option<u64> {
     let instruction = decode(bytes);
     let number = match instruction.code() {
         Code::Mov_r32_imm32 if instruction.op0_register() == Register::EAX => {
             u64::from(instruction.immediate32())
         }
         Code::Mov_rm64_imm32 if instruction.op0_register() == Register::RAX => instruction.immediate(1),
-        _ => return false,
+        _ => return None,
     };
-    instruction.len() == bytes.len() && number != RT_SIGRETURN && number < 1 << 16
+    (instruction.len() == bytes.len() && number < 1 << 16).then_some(number)
+}
+
+/// The site whose `syscall` is at `at`, with the instruction behind it.
+fn site_behind(text: &[u8], at: usize) -> Option<Site> {
+    // Whatever loads 15 into eax a little before may lead here: mov eax, 15 is enough to leave it alone.
+    let before = text.get(at.saturating_sub(16)..at)?;
+    if memchr::memmem::find(before, &[15, 0, 0, 0]).is_some() || !is_boundary(text, at) {
+        return None;
+    }
+    let next = decode(text.get(at + SYSCALL.len()..)?);
+    let movable = !next.is_invalid()
+        && next.flow_control() == FlowControl::Next
+        && !next.is_ip_rel_memory_operand()
+        && ![Code::Syscall, Code::Sysenter].contains(&next.code());
+    let len = u8::try_from(next.len()).ok()?;
+    let long_enough = SYSCALL.len() + usize::from(len) >= JUMP;
+    (movable && long_enough).then_some(Site { at, displaced: Displaced::Behind(len) })
+}
+
+/// Of the places behind these sites' `syscall`s, those that a branch may lead to: whatever bytes look like the
+/// displacement of one that does.
+fn branch_targets(text: &[u8], sites: &[Site]) -> std::collections::HashSet<usize> {
+    let mut found = std::collections::HashSet::new();
+    let places: Vec<usize> = sites.iter().map(|site| site.at + SYSCALL.len()).collect();
+    let (Some(first), Some(last)) = (places.first(), places.last()) else { return found };
+    for (at, bytes) in text.windows(4).enumerate() {
+        let Ok(bytes) = <[u8; 4]>::try_from(bytes) else { continue };
+        let target = (at as i64 + 4 + i64::from(i32::from_le_bytes(bytes))) as usize;
+        if (*first..=*last).contains(&target) && places.binary_search(&target).is_ok() {
+            found.insert(target);
+        }
+    }
+    for place in places {
+        let near = place.saturating_sub(130)..(place + 130).min(text.len());
+        let short = |at: usize| {
+            let (opcode, displacement) = (text.get(at)?, text.get(at + 1)?);
+            let branch = matches!(opcode, 0x70..=0x7f | 0xeb | 0xe0..=0xe3);
+            let target = at as i64 + 2 + i64::from(displacement.cast_signed());
+            (branch && target == place as i64).then_some(place)
+        };
+        found.extend(near.filter_map(short));
+    }
+    found
 }
 
 fn decode(bytes: &[u8]) -> Instruction {
     Decoder::new(64, bytes, DecoderOptions::NONE).decode()
 }
 
-/// Whether instructions begin at `from` and at `syscall`.
-fn is_boundary(text: &[u8], from: usize, syscall: usize) -> bool {
+/// Whether an instruction begins at `place`.
+fn is_boundary(text: &[u8], place: usize) -> bool {
     let mut dissent = 0;
     let mut assent = 0;
-    for start in STARTS.filter_map(|before| from.checked_sub(before)) {
-        let bytes = text.get(start..syscall).unwrap_or(&[]);
+    for start in STARTS.filter_map(|before| place.checked_sub(before)) {
+        let bytes = text.get(start..place).unwrap_or(&[]);
         let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
         let mut at = start;
-        while at < from && decoder.can_decode() {
+        while at < place && decoder.can_decode() {
             decoder.decode_out(&mut instruction);
-            at += instruction.len().max(1);
+            // What the place cuts off is no instruction.
+            at = if instruction.is_invalid() && at + 15 > place {
+                usize::MAX
+            } else {
+                at + instruction.len().max(1)
+            };
         }
-        if at == from { assent += 1 } else { dissent += 1 }
+        if at == place { assent += 1 } else { dissent += 1 }
     }
     // Near the start of the text there is less to go by.
     dissent <= DISSENT && assent >= DISSENT
@@ -92,9 +177,30 @@ mod tests {
     fn both_shapes_are_found_and_sigreturn_is_not() {
         let text =
             code(&[&[0xb8, 39, 0, 0, 0, 0x0f, 0x05], &[0xc3], &[0x48, 0xc7, 0xc0, 60, 0, 0, 0, 0x0f, 0x05]]);
-        assert_eq!(find(&text), [Site { at: 64, len: 5 }, Site { at: 72, len: 7 }]);
+        assert_eq!(
+            find(&text),
+            [
+                Site { at: 64, displaced: Displaced::Before(5) },
+                Site { at: 72, displaced: Displaced::Before(7) },
+            ]
+        );
         assert_eq!(find(&code(&[&[0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05]])), []);
         assert_eq!(find(&code(&[&[0xb8, 15, 0, 0, 0, 0x0f, 0x05]])), []);
+    }
+
+    const COMPARE: [u8; 6] = [0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff];
+
+    /// mov rax, rdi; syscall; cmp rax, -4095
+    #[test]
+    fn a_call_with_what_is_behind_it() {
+        let text = code(&[&[0x48, 0x89, 0xf8, 0x0f, 0x05], &COMPARE, &[0xc3; 8]]);
+        assert_eq!(find(&text), [Site { at: 67, displaced: Displaced::Behind(6) }]);
+        // A branch may lead between them: je, two bytes before the syscall.
+        let text = code(&[&[0x48, 0x89, 0xf8, 0x74, 2, 0x0f, 0x05], &COMPARE, &[0xc3; 8]]);
+        assert_eq!(find(&text), []);
+        // A return is not displaced, and nothing that is too short.
+        assert_eq!(find(&code(&[&[0x48, 0x89, 0xf8, 0x0f, 0x05, 0xc3], &[0x90; 8]])), []);
+        assert_eq!(find(&code(&[&[0x48, 0x89, 0xf8, 0x0f, 0x05, 0x85, 0xc0], &[0x90; 8]])), []);
     }
 
     /// The same bytes as the tail of a longer instruction: mov r8d, 39.
