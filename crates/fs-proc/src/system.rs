@@ -65,8 +65,7 @@ fn loadavg(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
     let averages: Vec<&str> = host.split_whitespace().take(3).collect();
     let tasks = cx.kernel.tasks.lock();
     let all = tasks.tasks.len();
-    let running =
-        tasks.tasks.values().filter(|task| !task.sleeping.load(std::sync::atomic::Ordering::Relaxed)).count();
+    let running = tasks.tasks.values().filter(|task| !task.is_asleep()).count();
     let last = tasks.tasks.keys().next_back().copied().unwrap_or(1);
     Ok(format!("{} {running}/{all} {last}\n", averages.join(" ")).into_bytes())
 }
@@ -132,9 +131,7 @@ fn stat(cx: &Cx<'_>) -> SysResult<Vec<u8>> {
     }
     let (running, ever) = {
         let tasks = cx.kernel.tasks.lock();
-        let sleeping = |task: &&std::sync::Arc<kernel::task::Task>| {
-            task.sleeping.load(std::sync::atomic::Ordering::Relaxed)
-        };
+        let sleeping = |task: &&std::sync::Arc<kernel::task::Task>| task.is_asleep();
         (tasks.tasks.values().filter(|task| !sleeping(task)).count(), cx.kernel.stats.tasks_made())
     };
     let booted = std::time::SystemTime::now()

@@ -346,7 +346,8 @@ impl Guest {
             }
             libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP if code > 0 => {
                 let addr = UserAddr(self.channel.get(SIGNAL + 8));
-                Trap::Exception(Exception::of_signal(signal, code, addr))
+                let (error_code, trap) = (self.channel.get(SIGNAL + 24), self.channel.get(SIGNAL + 32));
+                Trap::Exception(Exception { signal, code, addr, trap, error_code })
             }
             // Sent by somebody, not raised by the guest's code.
             _ => Trap::Interrupted,

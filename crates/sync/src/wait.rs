@@ -43,6 +43,7 @@ pub struct Parker {
     thread: Thread,
     woken: AtomicBool,
     interrupts: AtomicU32,
+    asleep: AtomicBool,
 }
 
 impl Parker {
@@ -55,6 +56,11 @@ impl Parker {
     /// Whether any of `which` is pending.
     pub fn is_interrupted(&self, which: Interrupts) -> bool {
         self.interrupts.load(Ordering::SeqCst) & which.0 != 0
+    }
+
+    /// Whether the thread sleeps in a wait.
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
     }
 
     fn unpark(&self) {
@@ -107,6 +113,7 @@ impl Waiter {
             thread: std::thread::current(),
             woken: AtomicBool::new(false),
             interrupts: AtomicU32::new(0),
+            asleep: AtomicBool::new(false),
         };
         Waiter { parker: Arc::new(parker), not_send: std::marker::PhantomData }
     }
@@ -155,6 +162,18 @@ impl Waiter {
         assert_no_lock_held();
         let _registered: SmallVec<[Registered<'_>; 4]> =
             queues.iter().map(|queue| Registered::on(queue, &self.parker)).collect();
+        self.parker.asleep.store(true, Ordering::Relaxed);
+        let end = self.sleep(interrupts, deadline, check);
+        self.parker.asleep.store(false, Ordering::Relaxed);
+        end
+    }
+
+    fn sleep<T>(
+        &self,
+        interrupts: Interrupts,
+        deadline: Deadline,
+        mut check: impl FnMut() -> Option<T>,
+    ) -> Result<T, WaitEnd> {
         loop {
             self.parker.woken.store(false, Ordering::SeqCst);
             if let Some(value) = check() {

@@ -1,7 +1,5 @@
 //! `stat`: 52 fields.
 
-use std::sync::atomic::Ordering;
-
 use abi::PAGE_SIZE;
 use kernel::resource::{self, Usage};
 use kernel::signal::StopState;
@@ -24,7 +22,7 @@ pub(super) fn state(cx: &Cx<'_>) -> SysResult<char> {
     if matches!(of.group.signals.lock().stop, StopState::Stopped { .. }) {
         return Ok('T');
     }
-    Ok(if task.sleeping.load(Ordering::Relaxed) { 'S' } else { 'R' })
+    Ok(if task.is_asleep() { 'S' } else { 'R' })
 }
 
 /// Family: parent, process group, session, threads.

@@ -1,7 +1,6 @@
 //! The counters as texts: lines of `name value`, in the manner of Linux's `/proc/vmstat`.
 
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
 
 use platform::{Event, Place};
 
@@ -123,7 +122,7 @@ impl Kernel {
         let tasks = self.tasks.lock();
         let line = |(pid, entry): (&i32, &crate::task::GroupEntry)| {
             let leader = entry.threads.first();
-            let runs = entry.threads.iter().any(|task| !task.sleeping.load(Ordering::Relaxed));
+            let runs = entry.threads.iter().any(|task| !task.is_asleep());
             let state = match (entry.zombie.is_some(), runs) {
                 (true, _) => 'Z',
                 (false, true) => 'R',

@@ -193,7 +193,6 @@ impl CurrentTask {
         }
         self.counters.add(Event::Wait, 1);
         let began = self.profile_begin();
-        self.task.sleeping.store(true, Ordering::Relaxed);
         let end = loop {
             let end = self.waiter.wait(queues, deadline, || check(self));
             if matches!(end, Err(WaitEnd::Interrupted(_))) {
@@ -206,7 +205,6 @@ impl CurrentTask {
             }
             break end;
         };
-        self.task.sleeping.store(false, Ordering::Relaxed);
         self.profile_end(began, || What::Wait);
         end
     }

@@ -62,8 +62,8 @@ pub struct Task {
     interrupter: Mutex<order::Leaf, Option<Arc<dyn Interrupter>>>,
     /// Its kernel thread is in `Context::run` (or a blocking host call): kicks go to the platform too.
     in_guest: AtomicBool,
-    /// It sleeps in a wait (for /proc).
-    pub sleeping: AtomicBool,
+    /// It blocks in a host call.
+    sleeping: AtomicBool,
     /// It is ending, and with it its host thread.
     pub(crate) leaving: AtomicBool,
     /// `PR_SET_PDEATHSIG`: the signal it gets when the thread that made it ends; 0 for none.
@@ -169,6 +169,11 @@ impl Task {
 
     pub fn cred(&self) -> Arc<Cred> {
         self.shared.lock().cred.clone()
+    }
+
+    /// Whether it sleeps (for /proc).
+    pub fn is_asleep(&self) -> bool {
+        self.sleeping.load(Ordering::Relaxed) || self.parker.get().is_some_and(|parker| parker.is_asleep())
     }
 
     /// Makes its kernel thread look for signals and other work before the guest goes on.
