@@ -9,6 +9,8 @@ use abi::Errno;
 /// Where MXCSR is, and the mask of its valid bits.
 const MXCSR: usize = 24;
 const MXCSR_MASK: usize = 28;
+/// Where the bytes begin that software may use.
+const FEATURES: usize = 464;
 /// Where the header is: which components there are, whether it is compacted, reserved words.
 const HEADER: usize = 512;
 const LEGACY: usize = HEADER + 64;
@@ -45,6 +47,7 @@ impl State {
         let mut image = vec![0; self.size];
         self.put_defaults(&mut image, u64::MAX);
         put(&mut image, MXCSR, &0x1f80u32.to_le_bytes());
+        self.put_features(&mut image);
         put(&mut image, MXCSR_MASK, &0xffffu32.to_le_bytes());
         image
     }
@@ -52,8 +55,17 @@ impl State {
     /// Gives components that an image does not hold (`XSAVE` leaves them out when they are as after a reset)
     /// their values. MXCSR is always there.
     pub(crate) fn complete(&self, image: &mut [u8]) {
+        self.put_features(image);
         let present = self.components(image);
         self.put_defaults(image, !present);
+    }
+
+    /// Tells the features in the bytes that software may use, as the host does for tracers (`user.h`:
+    /// `USER_XSTATE_XCR0_WORD`); a signal frame has its own there.
+    fn put_features(&self, image: &mut [u8]) {
+        let mut words = [0; HEADER - FEATURES];
+        put(&mut words, 0, &self.features.to_le_bytes());
+        put(image, FEATURES, &words);
     }
 
     fn put_defaults(&self, image: &mut [u8], missing: u64) {

@@ -16,8 +16,8 @@ chmod +x plain; printf '\x7fELF\x02\x01\x01garbage' > elf; chmod +x elf; try 126
 mkdir dir; try 126 'directory|permission' $RUN ./dir
 printf '#!/nonexistent/interpreter\n' > script; chmod +x script; try 127 'interpreter|no such' $RUN ./script
 cp /bin/true arm; printf '\xb7' | dd of=arm bs=1 seek=18 conv=notrunc status=none; try 126 'architecture|aarch64|format|machine' $RUN ./arm
-try 2 'usage|try|--help' $UMLAUT run --nosuchoption
-try 2 'platform|possible values' $UMLAUT run --platform nosuch -- true
+try 125 'usage|try|--help' $UMLAUT run --nosuchoption
+try 125 'platform|possible values' $UMLAUT run --platform nosuch -- true
 $UMLAUT --help > out 2>&1 || { bad=1; echo "--help failed"; }; grep -q run out || { bad=1; echo "--help does not teach run"; cat out; }
 $UMLAUT run --help > out 2>&1 || { bad=1; echo "run --help failed"; }; grep -q -- --root out || { bad=1; echo "run --help does not tell of --root"; }
 $UMLAUT check > out 2>&1; grep -qi sysemu out || { bad=1; echo "check does not tell of sysemu"; cat out; }
