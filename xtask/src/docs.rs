@@ -10,7 +10,10 @@ use anyhow::{Context, Result, bail};
 use crate::tidy::Tree;
 
 /// Path of each generated document and the words for `cargo run` that print it.
-const DOCUMENTS: &[(&str, &[&str])] = &[("docs/compat.md", &["--package", "kernel", "--example", "compat"])];
+const DOCUMENTS: &[(&str, &[&str])] = &[
+    ("docs/compat.md", &["--package", "kernel", "--example", "compat"]),
+    ("docs/host-calls.md", &["--package", "cli", "--example", "host_calls"]),
+];
 
 /// Writes every document anew.
 ///

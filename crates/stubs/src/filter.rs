@@ -56,6 +56,57 @@ pub(crate) enum Check {
     Thread,
 }
 
+impl Check {
+    /// What passes, and why that is safe, in words.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Check::None => ("any", "only its own state"),
+            Check::Below => ("the range lies below the guest's end", "its own memory"),
+            Check::Map => (
+                "the range lies below the guest's end; MAP_FIXED or MAP_FIXED_NOREPLACE, no MAP_HUGETLB, no MAP_LOCKED",
+                "its own memory; only descriptors that the kernel hands it for the call, at their access",
+            ),
+            Check::Remap => (
+                "old and new range below the guest's end, the old one not empty",
+                "its own memory; no alias of a channel",
+            ),
+            Check::Advise => (
+                "the range below the guest's end; no REMOVE, HWPOISON, SOFT_OFFLINE, MERGEABLE",
+                "no effect beyond its own memory",
+            ),
+            Check::OneOf(0, &[CONTROL_FD]) => ("the control socket", "it is one-way: the kernel sends"),
+            Check::OneOf(0, _) => {
+                ("flags of a fork or a vfork, CLONE_PARENT among them", "the child is the kernel's")
+            }
+            Check::OneOf(1, _) => ("onto the control socket", "a child's own socket"),
+            Check::OneOf(..) => ("flags 0", "only its own descriptors or waits"),
+            Check::Both((0, CONTROL_FD), _) => {
+                ("the control socket, one byte", "has the host stamp credentials on it")
+            }
+            Check::Both(..) => ("PR_SET_PDEATHSIG, SIGKILL", "can only arm what ends it"),
+            Check::Membarrier => ("private barriers and registrations, flags 0", "its own threads"),
+            Check::Futex => (
+                "WAIT, WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP and the bitset forms, words below the guest's end; no PI, \
+                 which tells host thread ids",
+                "words that it may write anyway",
+            ),
+            Check::HandOver => ("WAIT and WAKE, any word", "words that it may write anyway"),
+            Check::Channels => {
+                ("the channels' exact place, length, protection and flags", "a fork child's own channels")
+            }
+            Check::Thread => ("flags of a thread, no parent's tid, no TLS", "a thread of the same process"),
+        }
+    }
+}
+
+/// Of all instructions of the stub that may make a host call: which, the call's number, what passes, why that is safe.
+pub fn reachable_host_calls() -> impl Iterator<Item = (String, u64, &'static str, &'static str)> {
+    SLOTS_OF_CALLS.iter().map(|slot| {
+        let (limits, reason) = slot.check.words();
+        (format!("{:?}", slot.label), slot.number.cast_unsigned(), limits, reason)
+    })
+}
+
 /// One instruction of the stub that may make a host call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {

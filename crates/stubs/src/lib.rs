@@ -37,6 +37,7 @@ use std::sync::mpsc::{Sender, sync_channel};
 
 use platform::{Capabilities, NewProcess, PatchedProgram, Platform, PlatformError};
 
+pub use filter::reachable_host_calls;
 pub use shared::Options;
 
 use crate::patch::Patcher;
