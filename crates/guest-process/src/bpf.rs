@@ -7,6 +7,9 @@
     reason = "constants of the host's ABI, taken in halves; labels are indices of our own"
 )]
 
+#[cfg(feature = "testing")]
+pub mod interpreter;
+
 use abi::{GUEST_TOP, PAGE_SIZE};
 
 // Offsets in struct seccomp_data.

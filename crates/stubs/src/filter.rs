@@ -333,3 +333,6 @@ fn below(a: &mut Assembler, argument: u32, trap: Place) {
     a.jump_if(libc::BPF_JGE, GUEST_TOP as u32, trap);
     a.place(good);
 }
+
+#[cfg(test)]
+mod tests;
