@@ -80,6 +80,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
         max_tasks: max_tasks(),
         file_memory: Some(Box::new(name_space.file_memory())),
         counters: options.counters.mode(),
+        placement: !options.no_placement,
         profile: start_profile(profile_file)?,
     };
     let kernel = Kernel::new(platform, kernel_options, name_space.mounts.clone(), special_files(), trace);

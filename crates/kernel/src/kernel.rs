@@ -56,6 +56,8 @@ pub struct KernelOptions {
     /// Tells the bytes that files in memory hold outside of any process.
     pub file_memory: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
     pub counters: CountersMode,
+    /// Whether a task's kernel thread begins on its parent's CPU.
+    pub placement: bool,
     /// Where a profile of all tasks is kept, if one is.
     pub profile: Option<Arc<Profile>>,
 }
@@ -68,6 +70,7 @@ impl Default for KernelOptions {
             memory: None,
             file_memory: None,
             counters: CountersMode::default(),
+            placement: true,
             profile: None,
         }
     }

@@ -9,6 +9,7 @@ use sync::SysResult;
 use zerocopy::IntoBytes;
 
 use crate::syscall::{CloneRegisters, CloneStruct, Pid};
+use crate::task::here::Here;
 use crate::task::{CurrentTask, GroupEntry, INIT_PID, PID_MAX, Task, TaskShared, ThreadGroup, exit, run};
 
 /// Stack of a kernel thread, in bytes. Unoptimised builds need more.
@@ -341,15 +342,22 @@ pub(crate) fn spawn_kernel_thread(
 ) {
     let name = format!("task {}", task.tid());
     let for_thread = task.clone();
-    let thread = move || match new.bind() {
-        Ok(context) => {
-            let mut current = CurrentTask::begin(for_thread, context);
-            first(&mut current);
-            run::run(current);
+    let here = if task.kernel.options.placement { Here::confine() } else { None };
+    let release = here.as_ref().map(Here::release);
+    let thread = move || {
+        if let Some(release) = release {
+            release();
         }
-        Err(error) => {
-            tracing::error!(%error, "a new guest thread cannot be driven");
-            exit::abandon(&for_thread);
+        match new.bind() {
+            Ok(context) => {
+                let mut current = CurrentTask::begin(for_thread, context);
+                first(&mut current);
+                run::run(current);
+            }
+            Err(error) => {
+                tracing::error!(%error, "a new guest thread cannot be driven");
+                exit::abandon(&for_thread);
+            }
         }
     };
     if let Err(error) = std::thread::Builder::new().name(name).stack_size(KERNEL_STACK).spawn(thread) {

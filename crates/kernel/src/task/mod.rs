@@ -11,6 +11,7 @@ mod current;
 pub mod exit;
 pub mod fork;
 mod group;
+mod here;
 pub mod ids;
 mod pid_table;
 pub mod pidfd;
