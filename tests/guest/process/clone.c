@@ -245,7 +245,7 @@ CASE(pidfd_that_cannot_be_told) {
     close(next);
     CHECK_EQ(CLONE(CLONE_PIDFD | SIGCHLD, new_stack(), (int *)16, NULL, 0, exit_three, 0), -EFAULT);
     // Neither child nor descriptor are there.
-    CHECK_ERR(waitpid(-1, NULL, WNOHANG), ECHILD);
+    CHECK_ERRNO(waitpid(-1, NULL, WNOHANG), ECHILD);
     CHECK_EQ(dup(0), next);
     close(next);
 }
