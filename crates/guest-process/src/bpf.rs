@@ -147,6 +147,38 @@ impl Assembler {
         self.jump_if(libc::BPF_JGT, page as u32 + (PAGE_SIZE as u32 - 1), otherwise);
     }
 
+    /// Goes on if the flags of a mapping (the fourth argument) have a fixed place, and no huge or locked pages.
+    pub fn require_map_flags(&mut self, otherwise: Label) {
+        let fixed = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE).cast_unsigned();
+        let refused = (libc::MAP_HUGETLB | libc::MAP_LOCKED).cast_unsigned();
+        self.load(low(3));
+        self.raw(((libc::BPF_JMP | libc::BPF_JSET) as u16, 1, 0, fixed));
+        self.jump(otherwise);
+        self.raw(((libc::BPF_JMP | libc::BPF_JSET) as u16, 0, 1, refused));
+        self.jump(otherwise);
+    }
+
+    /// Goes on if the operation of a futex call (the second argument) is none of PI and FD.
+    pub fn require_futex(&mut self, otherwise: Label) {
+        let known = self.label();
+        self.load(low(1));
+        let command = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned();
+        self.emit(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, command);
+        for operation in [
+            libc::FUTEX_WAIT,
+            libc::FUTEX_WAKE,
+            libc::FUTEX_REQUEUE,
+            libc::FUTEX_CMP_REQUEUE,
+            libc::FUTEX_WAKE_OP,
+            libc::FUTEX_WAIT_BITSET,
+            libc::FUTEX_WAKE_BITSET,
+        ] {
+            self.jump_if(libc::BPF_JEQ, operation.cast_unsigned(), known);
+        }
+        self.jump(otherwise);
+        self.place(known);
+    }
+
     /// The program.
     pub fn finish(mut self) -> Vec<Instruction> {
         for (at, label) in self.jumps {

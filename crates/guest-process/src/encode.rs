@@ -4,9 +4,10 @@
 use std::os::fd::BorrowedFd;
 
 use abi::{Errno, FutexWaitv, GUEST_TOP, UserAddr};
-use platform::{FUTEX_WAITV_MAX, FutexCall, HostCall};
+use platform::{FUTEX_WAITV_MAX, FutexCall, HostCall, HostCallFailure};
 use zerocopy::IntoBytes;
 
+use crate::control::PASSED;
 use crate::process::guest_range;
 
 /// A host call in registers.
@@ -157,6 +158,42 @@ fn encode_futex(call: &FutexCall) -> Result<Encoded<'static>, Errno> {
     }
     let args = [call.uaddr.0, u64::from(op), u64::from(call.val), fourth, second, u64::from(val3)];
     Ok(Encoded { timeout, ..Encoded::from(RawCall::new(libc::SYS_futex, args)) })
+}
+
+/// Makes calls batch after batch, each in one hand-over by `make`: `most` calls, [`PASSED`] descriptors; a call that may
+/// block goes alone. Returns the result of the last one.
+///
+/// # Errors
+/// The first failure, its index counted from the first call of all.
+pub fn in_batches<'a>(
+    calls: &[HostCall<'a>],
+    most: usize,
+    mut make: impl FnMut(&[HostCall<'a>]) -> Result<u64, HostCallFailure>,
+) -> Result<u64, HostCallFailure> {
+    let mut result = 0;
+    let mut done = 0usize;
+    while let Some(rest) = calls.get(done..).filter(|rest| !rest.is_empty()) {
+        let count = batch_len(rest, most);
+        let batch = rest.get(..count).unwrap_or(rest);
+        result = make(batch).map_err(|failure| HostCallFailure { index: failure.index + done, ..failure })?;
+        done += count;
+    }
+    Ok(result)
+}
+
+/// How many of these go in one hand-over.
+fn batch_len(calls: &[HostCall<'_>], most: usize) -> usize {
+    let mut files = 0;
+    for (index, call) in calls.iter().enumerate() {
+        files += usize::from(matches!(call, HostCall::Map { file: Some(_), .. }));
+        if blocks(call) {
+            return index.max(1);
+        }
+        if index == most || files > PASSED {
+            return index;
+        }
+    }
+    calls.len()
 }
 
 /// A host call's result register.

@@ -24,20 +24,22 @@ mod namespace;
 mod placement;
 mod process;
 mod slots;
+mod spawner;
 mod ticker;
 
 pub use control::{PASSED, check_in, control_socket, send};
 pub use deadline::{Deadlines, Vigil, is_zombie};
-pub use encode::{Encoded, LONGEST_ARRAY, RawCall, answer, blocks, encode};
+pub use encode::{Encoded, LONGEST_ARRAY, RawCall, answer, blocks, encode, in_batches};
 pub use first::{Map, find_vdso, read_maps, set_limits};
 pub use guests::Guests;
 pub use image::{executable, exiting_image};
 pub use launch::{executable_file, launch};
 pub use meter::ThreadMeter;
 pub use namespace::{Namespace, launch_in_namespace};
-pub use placement::{Pin, Placement};
+pub use placement::{Pin, Placement, confine, set_nice};
 pub use process::{Process, guest_range};
 pub use slots::Slots;
+pub use spawner::{Spawner, Zygote};
 
 /// The descriptor of the control socket in every guest process. The lowest number, so that those which host
 /// calls receive into a process without others are known: they follow it.

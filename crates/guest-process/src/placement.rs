@@ -157,3 +157,24 @@ impl Pin {
         }
     }
 }
+
+/// Lets a guest thread run on these CPUs only (bit `n % 64` of word `n / 64`): by its pin, if it has one.
+pub fn confine(tid: i32, pin: Option<&Pin>, cpus: &[u64]) {
+    let mut set = CpuSet::new();
+    for (index, word) in cpus.iter().enumerate().take(CpuSet::MAX_CPU / 64) {
+        for bit in (0..64).filter(|bit| word >> bit & 1 != 0) {
+            set.set(index * 64 + bit);
+        }
+    }
+    match pin {
+        Some(pin) => pin.confine(set),
+        // An error means that it has died, or that the host has taken those CPUs away.
+        None => drop(Pid::from_raw(tid).map(|tid| sched_setaffinity(Some(tid), &set))),
+    }
+}
+
+/// Sets a guest thread's niceness.
+pub fn set_nice(tid: i32, nice: i32) {
+    // An error means that it has died, or that only the superuser may go down.
+    let _ = Pid::from_raw(tid).map(|tid| rustix::process::setpriority_process(Some(tid), nice));
+}

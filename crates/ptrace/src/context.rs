@@ -20,8 +20,6 @@ use platform::{
     AddressSpace, Context, Counters, Event, Exception, ExitStatus, HostCall, HostCallFailure, Interrupter,
     Meter, NewContext, NewProcess, PlatformError, Registers, SyscallEntry, Trap,
 };
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::fault;
 use crate::shared::{Mode, Shared};
@@ -452,22 +450,11 @@ impl Context for Tracee {
     }
 
     fn set_cpus(&mut self, cpus: &[u64]) {
-        let mut set = CpuSet::new();
-        for (index, word) in cpus.iter().enumerate().take(CpuSet::MAX_CPU / 64) {
-            for bit in (0..64).filter(|bit| word >> bit & 1 != 0) {
-                set.set(index * 64 + bit);
-            }
-        }
-        match &self.pin {
-            Some(pin) => pin.confine(set),
-            // An error means that it has died, or that the host has taken those CPUs away.
-            None => drop(Pid::from_raw(self.tid).map(|tid| sched_setaffinity(Some(tid), &set))),
-        }
+        guest_process::confine(self.tid, self.pin.as_deref(), cpus);
     }
 
     fn set_nice(&mut self, nice: i32) {
-        // An error means that it has died, or that only the superuser may go down.
-        let _ = Pid::from_raw(self.tid).map(|tid| rustix::process::setpriority_process(Some(tid), nice));
+        guest_process::set_nice(self.tid, nice);
     }
 }
 

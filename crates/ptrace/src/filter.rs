@@ -10,7 +10,7 @@
 #![allow(clippy::cast_sign_loss, reason = "constants of the host's ABI")]
 
 use abi::GUEST_TOP;
-use guest_process::bpf::{ARCH, Assembler, Instruction, Label, NR, high, low};
+use guest_process::bpf::{ARCH, Assembler, Instruction, Label, NR, high};
 
 use crate::stub::{CONTROL_FD, FIRST_PASSED_FD};
 
@@ -115,7 +115,7 @@ pub(crate) fn filter(text: u64) -> Vec<Instruction> {
                     a.require_below(4, 2, kill);
                 }
                 if *mmap {
-                    mmap_flags(&mut a, kill);
+                    a.require_map_flags(kill);
                 }
             }
             Check::Futex => futex(&mut a, kill),
@@ -137,38 +137,11 @@ pub(crate) fn filter(text: u64) -> Vec<Instruction> {
     a.finish()
 }
 
-/// Goes on if a mapping has a fixed place and takes no huge or locked pages.
-fn mmap_flags(a: &mut Assembler, kill: Label) {
-    let fixed = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
-    let refused = libc::MAP_HUGETLB | libc::MAP_LOCKED;
-    a.load(low(3));
-    a.raw(((libc::BPF_JMP | libc::BPF_JSET) as u16, 1, 0, fixed.cast_unsigned()));
-    a.jump(kill);
-    a.raw(((libc::BPF_JMP | libc::BPF_JSET) as u16, 0, 1, refused.cast_unsigned()));
-    a.jump(kill);
-}
-
-/// Goes on if the operation is none of PI and FD, on words of the guest's.
+/// Goes on if the operation is none of PI and FD, on a word that can be the guest's.
 fn futex(a: &mut Assembler, kill: Label) {
-    let known = a.label();
     a.load(high(0));
     a.jump_if(libc::BPF_JGT, (GUEST_TOP >> 32) as u32, kill);
-    a.load(low(1));
-    let command = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned();
-    a.emit(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, command);
-    for operation in [
-        libc::FUTEX_WAIT,
-        libc::FUTEX_WAKE,
-        libc::FUTEX_REQUEUE,
-        libc::FUTEX_CMP_REQUEUE,
-        libc::FUTEX_WAKE_OP,
-        libc::FUTEX_WAIT_BITSET,
-        libc::FUTEX_WAKE_BITSET,
-    ] {
-        a.jump_if(libc::BPF_JEQ, operation.cast_unsigned(), known);
-    }
-    a.jump(kill);
-    a.place(known);
+    a.require_futex(kill);
 }
 
 #[cfg(test)]

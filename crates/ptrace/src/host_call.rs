@@ -9,7 +9,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use abi::{Errno, PAGE_SIZE, UserAddr};
-use guest_process::{Encoded, LONGEST_ARRAY, PASSED, RawCall, answer, blocks, encode, guest_range};
+use guest_process::{Encoded, LONGEST_ARRAY, RawCall, answer, blocks, encode, guest_range, in_batches};
 use platform::{Event, ExitStatus, HostCall, HostCallError, HostCallFailure, Registers};
 
 use crate::context::{KICK, Tracee, errno, restarts};
@@ -98,17 +98,7 @@ impl Tracee {
     }
 
     pub(crate) fn make_host_calls(&mut self, calls: &[HostCall<'_>]) -> Result<u64, HostCallFailure> {
-        let mut result = 0;
-        let mut done = 0usize;
-        while let Some(rest) = calls.get(done..).filter(|rest| !rest.is_empty()) {
-            let count = batch_len(rest);
-            let batch = rest.get(..count).unwrap_or(rest);
-            result = self
-                .make_batch(batch)
-                .map_err(|failure| HostCallFailure { index: failure.index + done, ..failure })?;
-            done += count;
-        }
-        Ok(result)
+        in_batches(calls, BATCH, |batch| self.make_batch(batch))
     }
 
     fn make_batch(&mut self, calls: &[HostCall<'_>]) -> Result<u64, HostCallFailure> {
@@ -244,19 +234,4 @@ impl From<Cut> for HostCallError {
             Cut::Failed(error) => HostCallError::Failed(error),
         }
     }
-}
-
-/// How many of these go in one hand-over: a call that may block goes alone.
-fn batch_len(calls: &[HostCall<'_>]) -> usize {
-    let mut files = 0;
-    for (index, call) in calls.iter().enumerate() {
-        files += usize::from(matches!(call, HostCall::Map { file: Some(_), .. }));
-        if blocks(call) {
-            return index.max(1);
-        }
-        if index == BATCH || files > PASSED {
-            return index;
-        }
-    }
-    calls.len()
 }

@@ -26,23 +26,21 @@ mod stop;
 mod stub;
 mod sys;
 
-use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, sync_channel};
 
+use guest_process::Spawner;
 use platform::{Capabilities, NewProcess, Platform, PlatformError};
 
 pub use shared::{Mode, Options};
 
 use crate::shared::Shared;
-use crate::spawner::Request;
 
 /// A platform on ptrace.
 pub struct Ptrace {
     capabilities: Capabilities,
     shared: Arc<Shared>,
-    /// Guest processes end with it: its drop ends the spawner, and that ends them.
-    spawner: Sender<Request>,
+    /// Guest processes end with it.
+    spawner: Spawner,
 }
 
 impl Ptrace {
@@ -56,7 +54,8 @@ impl Ptrace {
             .map_err(|source| PlatformError { what: "resetting SIGCHLD", source })?;
         let shared = Arc::new(Shared::new(options)?);
         start_thread("deadlines", &shared, |shared| shared.guests.deadlines.watch())?;
-        let spawner = spawner::start(Arc::clone(&shared))?;
+        let make = Arc::clone(&shared);
+        let spawner = Spawner::start(move || spawner::make_zygote(&make))?;
         if shared.guests.placement.enabled() {
             start_thread("placement", &shared, |shared| shared.guests.placement.tick())?;
         }
@@ -89,13 +88,7 @@ impl Platform for Ptrace {
     }
 
     fn spawn(&self) -> Result<NewProcess, PlatformError> {
-        let gone = |_| PlatformError {
-            what: "making a guest process",
-            source: io::Error::other("the spawner has ended"),
-        };
-        let (answer, reply) = sync_channel(1);
-        self.spawner.send(answer).map_err(|_| gone(()))?;
-        reply.recv().map_err(|_| gone(()))?
+        self.spawner.spawn()
     }
 }
 

@@ -1,21 +1,16 @@
-//! The spawner: one kernel thread that lives as long as the platform, and the parent of all guest
-//! processes (the host sends PDEATHSIG when the parent *thread* ends).
-//!
-//! It executes the stub once and drives that first guest process, the zygote, in which no guest code ever
-//! runs: what a fresh process needs is set up there, by host calls of the zygote's own, and every fresh
-//! guest process is a fork of it.
+//! Makes the first guest process ([`guest_process::Spawner`]): executes the stub, and has it set up, by host calls of its
+//! own, what a fresh process needs.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use abi::PAGE_SIZE;
 use guest_process::{
-    Namespace, Process, RawCall, Slots, answer, control_socket, find_vdso, launch, launch_in_namespace,
-    read_maps, set_limits,
+    Namespace, Process, RawCall, Slots, Zygote, answer, control_socket, find_vdso, launch,
+    launch_in_namespace, read_maps, set_limits,
 };
-use platform::{Context, NewProcess, PlatformError, Registers, Trap, Vdso};
+use platform::{Context, PlatformError, Registers, Trap, Vdso};
 
 use crate::context::Tracee;
 use crate::filter;
@@ -23,54 +18,17 @@ use crate::host_call::{Cut, in_stub};
 use crate::shared::Shared;
 use crate::stub::{FIRST_PASSED_FD, SLOTS};
 
-/// What the spawner is asked for: a fresh guest process.
-pub(crate) type Request = SyncSender<Result<NewProcess, PlatformError>>;
-
 /// Room for the extended state of any processor (8 KiB of AMX tiles included).
 const XSTATE_ROOM: usize = 64 * 1024;
 
-/// Starts the spawner's thread. Comes back when the zygote stands.
-pub(crate) fn start(shared: Arc<Shared>) -> Result<std::sync::mpsc::Sender<Request>, PlatformError> {
-    let (requests, inbox) = std::sync::mpsc::channel::<Request>();
-    let (ready, stands) = sync_channel(1);
-    std::thread::Builder::new()
-        .name("spawner".into())
-        .spawn(move || match make_zygote(&shared) {
-            Ok(zygote) => {
-                let _ = ready.send(Ok(()));
-                serve(&shared, zygote, &inbox);
-            }
-            Err(error) => {
-                let _ = ready.send(Err(error));
-            }
-        })
-        .map_err(|source| PlatformError { what: "starting the spawner thread", source })?;
-    match stands.recv() {
-        Ok(result) => result.map(|()| requests),
-        Err(_) => Err(PlatformError {
-            what: "starting the spawner thread",
-            source: io::Error::other("it has ended"),
-        }),
-    }
-}
-
-fn serve(shared: &Arc<Shared>, mut zygote: Tracee, inbox: &Receiver<Request>) {
-    for request in inbox {
-        let mut answer = zygote.fork();
-        if answer.is_err() && zygote.is_dead() {
-            // Somebody outside has killed it. Its descendants live on; take a new one.
-            answer = make_zygote(shared).and_then(|new| {
-                zygote = new;
-                zygote.fork()
-            });
-        }
-        // Whoever asked may be gone; the process then ends with the message.
-        let _ = request.send(answer);
+impl Zygote for Tracee {
+    fn is_dead(&self) -> bool {
+        Tracee::is_dead(self)
     }
 }
 
 /// In a pid namespace of its own where that is to be had; else guests are ended by PDEATHSIG and the supervisor alone.
-fn make_zygote(shared: &Arc<Shared>) -> Result<Tracee, PlatformError> {
+pub(crate) fn make_zygote(shared: &Arc<Shared>) -> Result<Tracee, PlatformError> {
     if shared.options.namespace {
         match make_zygote_by(shared, |image, descriptors| {
             launch_in_namespace(image, descriptors).map(|(pid, namespace)| (pid, Some(Arc::new(namespace))))

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use abi::{Errno, UserAddr};
-use guest_process::{Encoded, PASSED as MOST_PASSED, answer, blocks, encode, guest_range};
+use guest_process::{Encoded, answer, blocks, encode, guest_range, in_batches};
 use platform::{HostCall, HostCallError, HostCallFailure};
 
 use crate::layout::*;
@@ -29,17 +29,7 @@ fn index(number: u64) -> Option<u64> {
 
 impl Guest {
     pub(crate) fn make_host_calls(&mut self, calls: &[HostCall<'_>]) -> Result<u64, HostCallFailure> {
-        let mut result = 0;
-        let mut done = 0usize;
-        while let Some(rest) = calls.get(done..).filter(|rest| !rest.is_empty()) {
-            let count = batch_len(rest);
-            let batch = rest.get(..count).unwrap_or(rest);
-            result = self
-                .make_batch(batch)
-                .map_err(|failure| HostCallFailure { index: failure.index + done, ..failure })?;
-            done += count;
-        }
-        Ok(result)
+        in_batches(calls, RECORD_COUNT, |batch| self.make_batch(batch))
     }
 
     fn make_batch(&mut self, calls: &[HostCall<'_>]) -> Result<u64, HostCallFailure> {
@@ -134,19 +124,4 @@ impl Guest {
         self.done(Order::Exchange).map_err(|_| Errno::EFAULT)?;
         if self.channel.get(FAILED) != 0 { Err(Errno::EFAULT) } else { Ok(self.channel.get(RESULT) as u32) }
     }
-}
-
-/// How many of these go in one hand-over: a call that may block goes alone.
-fn batch_len(calls: &[HostCall<'_>]) -> usize {
-    let mut files = 0;
-    for (index, call) in calls.iter().enumerate() {
-        files += usize::from(matches!(call, HostCall::Map { file: Some(_), .. }));
-        if blocks(call) {
-            return index.max(1);
-        }
-        if index == RECORD_COUNT || files > MOST_PASSED {
-            return index;
-        }
-    }
-    calls.len()
 }

@@ -232,7 +232,7 @@ fn check(a: &mut Assembler, layout: Layout, check: Check, trap: Place) {
         Check::Below => a.require_below(0, 1, trap),
         Check::Map => {
             a.require_below(0, 1, trap);
-            map_flags(a, trap);
+            a.require_map_flags(trap);
         }
         Check::Remap => {
             a.require_below(0, 1, trap);
@@ -287,40 +287,13 @@ fn not_empty(a: &mut Assembler, argument: u32, trap: Place) {
     a.place(good);
 }
 
-/// Goes on if a mapping has a fixed place and takes no huge or locked pages.
-fn map_flags(a: &mut Assembler, trap: Place) {
-    let fixed = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE).cast_unsigned();
-    let refused = (libc::MAP_HUGETLB | libc::MAP_LOCKED).cast_unsigned();
-    a.load(low(3));
-    a.raw(((libc::BPF_JMP | libc::BPF_JSET) as u16, 1, 0, fixed));
-    a.jump(trap);
-    a.raw(((libc::BPF_JMP | libc::BPF_JSET) as u16, 0, 1, refused));
-    a.jump(trap);
-}
-
 /// Goes on if the operation is none of PI and FD, on words of the guest's.
 fn futex(a: &mut Assembler, trap: Place) {
-    let known = a.label();
     // The second word too: a count, where the operation has none.
     for word in [0, 4] {
         below(a, word, trap);
     }
-    a.load(low(1));
-    let command = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).cast_unsigned();
-    a.emit(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, command);
-    for operation in [
-        libc::FUTEX_WAIT,
-        libc::FUTEX_WAKE,
-        libc::FUTEX_REQUEUE,
-        libc::FUTEX_CMP_REQUEUE,
-        libc::FUTEX_WAKE_OP,
-        libc::FUTEX_WAIT_BITSET,
-        libc::FUTEX_WAKE_BITSET,
-    ] {
-        a.jump_if(libc::BPF_JEQ, operation.cast_unsigned(), known);
-    }
-    a.jump(trap);
-    a.place(known);
+    a.require_futex(trap);
 }
 
 /// Goes on if the argument is an address below the guest's top.

@@ -30,11 +30,10 @@ mod state;
 mod stub;
 mod thread;
 
-use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, sync_channel};
 
+use guest_process::Spawner;
 use platform::{Capabilities, NewProcess, PatchedProgram, Platform, PlatformError};
 
 pub use filter::reachable_host_calls;
@@ -42,15 +41,14 @@ pub use shared::Options;
 
 use crate::patch::Patcher;
 use crate::shared::Shared;
-use crate::spawner::Request;
 use crate::stub::Label;
 
 /// The platform.
 pub struct Stubs {
     capabilities: Capabilities,
     shared: Arc<Shared>,
-    /// Guest processes end with it: its drop ends the spawner, and that ends them.
-    spawner: Sender<Request>,
+    /// Guest processes end with it.
+    spawner: Spawner,
     patcher: Option<Patcher>,
 }
 
@@ -72,7 +70,8 @@ impl Stubs {
                 .map_err(|source| PlatformError { what: "starting a thread of the platform", source })
         };
         start("reaper", |shared| shared.reaper.run())?;
-        let spawner = spawner::start(Arc::clone(&shared))?;
+        let make = Arc::clone(&shared);
+        let spawner = Spawner::start(move || spawner::make_zygote(&make))?;
         if shared.guests.placement.enabled() {
             start("placement", |shared| shared.guests.placement.tick())?;
         }
@@ -96,13 +95,7 @@ impl Platform for Stubs {
     }
 
     fn spawn(&self) -> Result<NewProcess, PlatformError> {
-        let gone = |_| PlatformError {
-            what: "making a guest process",
-            source: io::Error::other("the spawner has ended"),
-        };
-        let (answer, reply) = sync_channel(1);
-        self.spawner.send(answer).map_err(|_| gone(()))?;
-        reply.recv().map_err(|_| gone(()))?
+        self.spawner.spawn()
     }
 }
 

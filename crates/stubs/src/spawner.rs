@@ -1,17 +1,14 @@
-//! The spawner: one kernel thread that lives as long as the platform, and the parent of all guest processes
-//! (the host sends PDEATHSIG when the parent *thread* ends).
-//!
-//! It executes the stub once and drives that first guest process, the zygote, in which no guest code ever runs:
-//! what a fresh process needs is set up there by calls on its control socket (`stub/boot.s`), the filter last.
-//! Every fresh guest process is a fork of it.
+//! Makes the first guest process ([`guest_process::Spawner`]): executes the stub, and sets up there what a fresh process
+//! needs, by calls on its control socket (`stub/boot.s`), the filter last.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use guest_process::{Process, RawCall, answer, control_socket, find_vdso, launch, read_maps, set_limits};
-use platform::{Context, NewProcess, PlatformError, Registers};
+use guest_process::{
+    Process, RawCall, Zygote, answer, control_socket, find_vdso, launch, read_maps, set_limits,
+};
+use platform::{Context, PlatformError, Registers};
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::channel::{Bell, Channel, Channels, Waited};
@@ -22,46 +19,9 @@ use crate::shared::Shared;
 use crate::stub::{KICK, Label};
 use crate::thread::{Guest, Inside, in_seconds};
 
-/// What the spawner is asked for: a fresh guest process.
-pub(crate) type Request = SyncSender<Result<NewProcess, PlatformError>>;
-
-/// Starts the spawner's thread. Comes back when the zygote stands.
-pub(crate) fn start(shared: Arc<Shared>) -> Result<std::sync::mpsc::Sender<Request>, PlatformError> {
-    let (requests, inbox) = std::sync::mpsc::channel::<Request>();
-    let (ready, stands) = sync_channel(1);
-    std::thread::Builder::new()
-        .name("spawner".into())
-        .spawn(move || match make_zygote(&shared) {
-            Ok(zygote) => {
-                let _ = ready.send(Ok(()));
-                serve(&shared, zygote, &inbox);
-            }
-            Err(error) => {
-                let _ = ready.send(Err(error));
-            }
-        })
-        .map_err(|source| PlatformError { what: "starting the spawner thread", source })?;
-    match stands.recv() {
-        Ok(result) => result.map(|()| requests),
-        Err(_) => Err(PlatformError {
-            what: "starting the spawner thread",
-            source: io::Error::other("it has ended"),
-        }),
-    }
-}
-
-fn serve(shared: &Arc<Shared>, mut zygote: Guest, inbox: &Receiver<Request>) {
-    for request in inbox {
-        let mut answer = zygote.fork();
-        if answer.is_err() && zygote.is_dead() {
-            // Somebody outside has killed it. Its descendants live on; take a new one.
-            answer = make_zygote(shared).and_then(|new| {
-                zygote = new;
-                zygote.fork()
-            });
-        }
-        // Whoever asked may be gone; the process then ends with the message.
-        let _ = request.send(answer);
+impl Zygote for Guest {
+    fn is_dead(&self) -> bool {
+        Guest::is_dead(self)
     }
 }
 
@@ -69,7 +29,7 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> PlatformError {
     move |source| PlatformError { what, source }
 }
 
-fn make_zygote(shared: &Arc<Shared>) -> Result<Guest, PlatformError> {
+pub(crate) fn make_zygote(shared: &Arc<Shared>) -> Result<Guest, PlatformError> {
     let channels = Arc::new(Channels::new(0).map_err(failed("making channels"))?);
     let channel = Arc::new(channels.map(0).map_err(failed("mapping a channel"))?);
     prepare(shared, &channel, 0);
