@@ -11,6 +11,7 @@ pub(crate) fn check() -> anyhow::Result<i32> {
     for ability in ptrace::probe::probe() {
         say(&line(&ability))?;
     }
+    say(&stub_line())?;
     say(&memory_line())?;
     let choice = ptrace::probe::choose().map_err(|why| anyhow!("no platform works on this host: {why}"))?;
     let why = if choice.why.is_empty() { String::new() } else { format!(" ({})", choice.why) };
@@ -21,6 +22,14 @@ pub(crate) fn check() -> anyhow::Result<i32> {
 /// A line for stdout, which may be closed or full.
 fn say(line: &str) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{line}").context("writing to stdout")
+}
+
+/// Whether `--platform stub` works.
+fn stub_line() -> String {
+    match stubs::Stubs::new(stubs::Options::default()) {
+        Ok(_) => "checking platform stub (seccomp TRAP, shared memory, patched calls) ... OK".to_owned(),
+        Err(error) => format!("checking platform stub ... missing: {error}"),
+    }
 }
 
 /// What `--memory` is enforced by.

@@ -37,7 +37,7 @@ use guest_process::Spawner;
 use platform::{Capabilities, NewProcess, PatchedProgram, Platform, PlatformError};
 
 pub use filter::reachable_host_calls;
-pub use shared::Options;
+pub use shared::{Options, host_lacks};
 
 use crate::patch::Patcher;
 use crate::shared::Shared;

@@ -30,6 +30,17 @@ impl Default for Options {
     }
 }
 
+/// What this host lacks that the platform cannot do without, if anything, as far as that can be told without trying.
+pub fn host_lacks() -> Option<&'static str> {
+    if !has_fsgsbase() {
+        return Some("no FSGSBASE (Linux 5.9, and a processor that has it)");
+    }
+    if !crate::channel::host_can_wait() {
+        return Some("no futex_waitv (Linux 5.16)");
+    }
+    State::of_host().is_none().then_some("more extended state than there is room for")
+}
+
 /// What all guest processes of the platform share.
 pub(crate) struct Shared {
     pub(crate) guests: Arc<Guests>,
@@ -45,19 +56,15 @@ impl Shared {
     /// # Errors
     /// What this host lacks.
     pub(crate) fn new(options: Options) -> Result<Shared, PlatformError> {
-        let lacks = |what, reason: &str| PlatformError { what, source: io::Error::other(reason.to_owned()) };
         let failed = |what| move |source| PlatformError { what, source };
-        if !has_fsgsbase() {
-            return Err(lacks("using GS base", "no FSGSBASE (Linux 5.9 on a processor that has it)"));
-        }
-        if !crate::channel::host_can_wait() {
-            return Err(lacks("waiting for guests", "no futex_waitv (Linux 5.16)"));
+        if let Some(reason) = host_lacks() {
+            return Err(failed("running guests by a stub of ours")(io::Error::other(reason)));
         }
         Ok(Shared {
             guests: Arc::new(Guests::new(options.batch, options.placement)),
             layout: Layout::random().map_err(failed("drawing the stub's address"))?,
             state: State::of_host()
-                .ok_or_else(|| lacks("saving the extended state", "more of it than there is room for"))?,
+                .ok_or_else(|| failed("saving the extended state")(io::ErrorKind::Other.into()))?,
             reaper: Reaper::new().map_err(failed("watching guest processes"))?,
             data_limit: options.data_limit,
         })

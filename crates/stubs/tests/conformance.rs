@@ -7,6 +7,10 @@ use stubs::{Options, Stubs};
 const AS_USER: &str = "UMLAUT_TEST_AS_USER";
 
 fn conforms(test: &str, options: Options) {
+    if let Some(reason) = stubs::host_lacks() {
+        println!("skipped: {reason}");
+        return;
+    }
     let platform = Stubs::new(options).expect("the platform starts");
     platform::conformance::run(&platform);
     if !rustix::process::geteuid().is_root() || std::env::var_os(AS_USER).is_some() {

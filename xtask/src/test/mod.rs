@@ -208,6 +208,11 @@ pub(crate) fn run(workspace: &Path, options: &Options) -> Result<bool> {
     } else if !setup::umlaut(&plan, options.binary.as_deref()) {
         plan.report.line("without umlaut the tests run natively only");
         plan.platforms.clear();
+    } else {
+        plan.platforms = setup::platforms_of_host(&plan);
+        if plan.platforms.is_empty() {
+            plan.report.failed("platforms", "this host lets guests run on none of them");
+        }
     }
     if options.stage.contains(&Stage::Checks) && all {
         checks::run(&plan);

@@ -131,6 +131,22 @@ pub(crate) fn umlaut(plan: &Plan, given: Option<&Path>) -> bool {
     true
 }
 
+/// Of the platforms, those on which this host lets guests run; what is left out is counted as skipped.
+pub(crate) fn platforms_of_host(plan: &Plan) -> Vec<String> {
+    let binary = plan.scratch.path().join("bin/umlaut");
+    let works = |platform: &&String| {
+        let tried = Command::new(&binary).args(["run", "--platform", platform, "true"]).output();
+        let told =
+            tried.map(|output| String::from_utf8_lossy(&output.stderr).into_owned()).unwrap_or_default();
+        let refused = told.contains("this host does not let guests run");
+        if refused {
+            plan.report.skipped(format!("all of {platform}: {}", told.trim()), 1);
+        }
+        !refused
+    };
+    plan.platforms.iter().filter(works).cloned().collect()
+}
+
 /// Copies the files of a directory to where every user can read them.
 ///
 /// # Errors
