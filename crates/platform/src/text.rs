@@ -58,6 +58,19 @@ impl PatchedSite {
 }
 
 impl PatchedProgram {
+    /// Where a thread that steps itself goes on that is found `offset` bytes into the trampolines, if the jump there is
+    /// all that it has done: the original code has nothing in its place. It is kept from entering the platform, which
+    /// must not be stepped: it comes to a `syscall`, the site's own or the trampoline's.
+    pub fn behind_jump(&self, offset: u64) -> Option<u64> {
+        let offset = u32::try_from(offset).ok()?;
+        let index = self.sites.binary_search_by_key(&offset, |one| one.trampoline).ok()?;
+        let skipped = match self.sites.get(index)?.displaced {
+            Displaced::Before(_) => 0,
+            Displaced::Behind(_) => PatchedSite::ENTERING - PatchedSite::SYSCALL,
+        };
+        Some(u64::from(offset + skipped))
+    }
+
     /// The address in the original code, from the start of the text, of a thread that is found `offset` bytes into the
     /// trampolines.
     pub fn original(&self, offset: u64) -> Option<u64> {
@@ -98,5 +111,14 @@ mod tests {
         assert_eq!(program.covered(202), Some(18 + 15));
         assert_eq!(program.covered(107), None);
         assert_eq!(program.covered(200), None);
+        assert_eq!(program.behind_jump(0), Some(0), "the displaced instruction is next");
+        assert_eq!(program.behind_jump(5), None, "that is a step of the guest's");
+        assert_eq!(
+            program.behind_jump(18),
+            Some(18 + 13),
+            "the call is next, by the trampoline's own instruction"
+        );
+        assert_eq!(program.behind_jump(18 + 15), None);
+        assert_eq!(program.behind_jump(18 + 15 + 6), None);
     }
 }

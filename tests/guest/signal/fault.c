@@ -270,6 +270,26 @@ CASE(a_sent_segv_is_only_a_signal) {
     CHECK_EQ(pending(SIGSEGV), 1);  // blocked, and nothing dies
 }
 
+// The number from elsewhere: no `mov` to eax before the call. What follows faults, and tells its own address.
+__asm__(".text\n.balign 64\n.skip 64, 0x90\n"
+        "divide_behind_call:\n\tmov %ecx, %eax\n\txor %r8d, %r8d\n\tsyscall\n\tdiv %r8\n\tnop\n\tret\n"
+        ".skip 64, 0x90\n"
+        "load_behind_call:\n\tmov %ecx, %eax\n\tmov $16, %r8d\n\tsyscall\n\tmov (%r8), %rax\n\tnop\n\tret\n");
+extern long divide_behind_call(long, long, long, long), load_behind_call(long, long, long, long);
+
+CASE(faults_right_behind_a_call) {
+    catch_all();
+    if (sigsetjmp(back, 1) == 0) divide_behind_call(0, 0, 0, SYS_getpid);
+    CHECK_EQ(info.si_signo, SIGFPE);
+    CHECK_EQ(info.si_code, FPE_INTDIV);
+    CHECK_EQ(rip - (long)divide_behind_call, 7);
+    CHECK_EQ((long)info.si_addr, rip);
+    if (sigsetjmp(back, 1) == 0) load_behind_call(0, 0, 0, SYS_getpid);
+    CHECK_EQ(info.si_signo, SIGSEGV);
+    CHECK_EQ(rip - (long)load_behind_call, 10);
+    CHECK_EQ((long)info.si_addr, 16);
+}
+
 CASE(thousand_faults) {
     for (int i = 0; i < 1000; i++) {
         FAULTS(SIGSEGV, SEGV_MAPERR, *(volatile int *)(0x1000l + i) = 1);

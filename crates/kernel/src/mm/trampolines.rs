@@ -8,12 +8,15 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use abi::{Errno, GUEST_TOP, MapFlags, Prot, UserAddr};
-use platform::{HostCall, MapFile, PatchedProgram};
+use platform::{Exception, HostCall, MapFile, PatchedProgram};
 use sync::SysResult;
 use vfs::{FileDescription, Mapping};
 
 use crate::mm::{Backing, MmRecord, Vma};
 use crate::task::CurrentTask;
+
+/// The processor's number of the exception by which single steps trap (`#DB`).
+const DEBUG_TRAP: u64 = 1;
 
 /// Trampolines as they are mapped.
 #[derive(Clone)]
@@ -70,6 +73,12 @@ impl MmRecord {
     pub fn original_address(&self, rip: u64) -> Option<u64> {
         let one = self.trampolines.iter().find(|one| (one.start..one.end()).contains(&rip))?;
         Some(one.text + one.program.original(rip - one.start)?)
+    }
+
+    /// Where a thread goes on that steps itself and is at `rip` by nothing but a jump to a trampoline.
+    fn behind_jump(&self, rip: u64) -> Option<u64> {
+        let one = self.trampolines.iter().find(|one| (one.start..one.end()).contains(&rip))?;
+        Some(one.start + one.program.behind_jump(rip - one.start)?)
     }
 
     /// Where a thread goes on that is to go on at `rip`, if a jump covers that place.
@@ -171,6 +180,20 @@ impl CurrentTask {
         Ok(())
     }
 
+    /// Whether a step of a guest that has set TF was a jump to a trampoline, which the guest does not have: it goes on
+    /// without a signal, and makes its call by a `syscall`, so that neither the trampoline nor the platform is stepped.
+    pub(crate) fn stepped_into_trampoline(&mut self, exception: &Exception) -> bool {
+        if exception.trap != DEBUG_TRAP || self.mm.record().trampolines.is_empty() {
+            return false;
+        }
+        let rip = self.context.registers().rip;
+        let next = self.mm.record().behind_jump(rip);
+        if let Some(next) = next.filter(|next| *next != rip) {
+            self.context.registers_mut().rip = next;
+        }
+        next.is_some()
+    }
+
     /// A thread that was interrupted in a trampoline is at its site, for everybody who looks.
     pub(crate) fn leave_trampoline(&mut self) {
         if self.mm.record().trampolines.is_empty() {
@@ -182,6 +205,18 @@ impl CurrentTask {
             self.context.registers_mut().rip = original;
             self.may_be_covered = true;
         }
+    }
+
+    /// The same of a thread with an exception, which may tell its address.
+    pub(crate) fn leave_trampoline_by(&mut self, exception: Exception) -> Exception {
+        if self.mm.record().trampolines.is_empty() {
+            return exception;
+        }
+        let rip = self.context.registers().rip;
+        self.leave_trampoline();
+        // Of steps and of arithmetic and invalid instructions; else it is the data's.
+        let addr = if exception.addr.0 == rip { self.context.registers().rip } else { exception.addr.0 };
+        Exception { addr: UserAddr(addr), ..exception }
     }
 
     /// Before the guest goes on at an address that was not the platform's word: not in the middle of a jump.

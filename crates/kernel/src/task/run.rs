@@ -63,8 +63,9 @@ impl CurrentTask {
         }
         match self.enter_guest() {
             Trap::Syscall(entry) => self.system_call(entry),
+            Trap::Exception(exception) if self.stepped_into_trampoline(&exception) => {}
             Trap::Exception(exception) => {
-                self.leave_trampoline();
+                let exception = self.leave_trampoline_by(exception);
                 self.exception(&exception);
             }
             Trap::Interrupted => self.leave_trampoline(),

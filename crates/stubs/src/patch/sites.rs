@@ -101,7 +101,8 @@ fn site_behind(text: &[u8], at: usize) -> Option<Site> {
     let movable = !next.is_invalid()
         && next.flow_control() == FlowControl::Next
         && !next.is_ip_rel_memory_operand()
-        && ![Code::Syscall, Code::Sysenter].contains(&next.code());
+        // `popf` may set TF, and would step the jump back.
+        && ![Code::Syscall, Code::Sysenter, Code::Popfq, Code::Popfw].contains(&next.code());
     let len = u8::try_from(next.len()).ok()?;
     let long_enough = SYSCALL.len() + usize::from(len) >= JUMP;
     (movable && long_enough).then_some(Site { at, displaced: Displaced::Behind(len) })
