@@ -59,10 +59,12 @@ impl Totals {
 
     fn add(&mut self, block: &Block) {
         for (sum, event) in self.events.iter_mut().zip(Event::ALL) {
-            *sum += block.read(event);
+            *sum = sum.wrapping_add(block.read(event));
         }
         for (sums, place) in self.calls.iter_mut().zip(Place::ALL) {
-            sums.iter_mut().zip(block.read_calls(place)).for_each(|(sum, count)| *sum += count);
+            for (sum, count) in sums.iter_mut().zip(block.read_calls(place)) {
+                *sum = sum.wrapping_add(count);
+            }
         }
     }
 
@@ -79,7 +81,9 @@ impl Totals {
 
     /// All calls that `place` served.
     pub fn calls_at(&self, place: Place) -> u64 {
-        self.calls.get(place as usize).map_or(0, |numbers| numbers.iter().sum())
+        self.calls
+            .get(place as usize)
+            .map_or(0, |numbers| numbers.iter().fold(0, |sum, count| sum.wrapping_add(*count)))
     }
 }
 
