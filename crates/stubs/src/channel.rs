@@ -213,6 +213,7 @@ pub(crate) fn post(channel: &Channel) {
 /// Waits for the guest's post, while the bell has the value `seen`.
 pub(crate) fn wait(channel: &Channel, bell: &Bell, seen: u32, limit: Option<libc::timespec>) -> Waited {
     let word = channel.word(TO_KERNEL);
+    let mut first = true;
     loop {
         if word.compare_exchange(POSTED, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return Waited::Posted;
@@ -220,6 +221,11 @@ pub(crate) fn wait(channel: &Channel, bell: &Bell, seen: u32, limit: Option<libc
         if bell.value() != seen {
             return Waited::Bell;
         }
+        // A guest that writes to the word all the time keeps the host from ever seeing the limit.
+        if !first && limit.is_some_and(has_passed) {
+            return Waited::TimedOut;
+        }
+        first = false;
         // Whatever else is there (a guest's scribble too) becomes the mark of a sleeper.
         let found = word.load(Ordering::Acquire);
         if found == POSTED
@@ -242,6 +248,10 @@ pub(crate) fn wait_until_clear(channel: &Channel, bell: &Bell, limit: libc::time
         if value == 0 || bell.is_dead() {
             return true;
         }
+        // As in `wait`.
+        if has_passed(limit) {
+            return false;
+        }
         // SAFETY: a word of a mapping that `channel` keeps; an absolute time.
         let result = unsafe {
             libc::syscall(
@@ -258,6 +268,12 @@ pub(crate) fn wait_until_clear(channel: &Channel, bell: &Bell, limit: libc::time
             return false;
         }
     }
+}
+
+/// `limit`: CLOCK_MONOTONIC.
+fn has_passed(limit: libc::timespec) -> bool {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec, now.tv_nsec) >= (limit.tv_sec, limit.tv_nsec)
 }
 
 fn wake(word: &AtomicU32, private: bool) {
@@ -308,4 +324,39 @@ pub(crate) fn host_can_wait() -> bool {
     let word = AtomicU32::new(0);
     // EAGAIN: the values differ.
     wait_for_either(&word, &word, 1, None) == Err(libc::EAGAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    /// Whatever a guest writes to its words meanwhile, waits end at their limit.
+    #[test]
+    fn a_scribbling_guest_does_not_keep_the_kernel_waiting() {
+        let channels = Channels::new(0).unwrap();
+        let (channel, theirs) = (channels.map(0).unwrap(), channels.map(0).unwrap());
+        let bell = Bell::default();
+        let stop = AtomicBool::new(false);
+        let soon = || {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+            libc::timespec { tv_sec: now.tv_sec + 1, tv_nsec: now.tv_nsec }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut value = 3u32;
+                while !stop.load(Ordering::Relaxed) {
+                    theirs.set32(TO_KERNEL, value);
+                    theirs.set32(ALIVE, value);
+                    value = value.wrapping_add(1).max(3);
+                    std::hint::spin_loop();
+                }
+            });
+            let waited = wait(&channel, &bell, bell.value(), Some(soon()));
+            let cleared = wait_until_clear(&channel, &bell, soon());
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!((waited, cleared), (Waited::TimedOut, false));
+        });
+    }
 }
