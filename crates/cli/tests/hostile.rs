@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const NOBODY: u32 = 65534;
-const PLATFORMS: [&str; 2] = ["sysemu", "ptrace"];
+const PLATFORMS: [&str; 3] = ["sysemu", "ptrace", "stub"];
 /// In the environment of umlaut, where no guest may find it.
 const CANARY: &str = "canary-in-the-callers-environment";
 
@@ -28,12 +28,14 @@ impl Host {
         fs::copy(env!("CARGO_BIN_EXE_umlaut"), parent.path().join("umlaut")).unwrap();
         let host = Host { parent, nobody };
         fs::create_dir(host.shared()).unwrap();
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/guest.c");
-        let built = Command::new("cc")
-            .args(["-O1", "-static", "-w", source, "-o"])
-            .arg(host.shared().join("guest"))
-            .status();
-        assert!(built.is_ok_and(|status| status.success()), "cc builds static programs");
+        for program in ["guest", "stub"] {
+            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/").to_owned() + program + ".c";
+            let built = Command::new("cc")
+                .args(["-O1", "-static", "-pthread", "-w", &source, "-o"])
+                .arg(host.shared().join(program))
+                .status();
+            assert!(built.is_ok_and(|status| status.success()), "cc builds static programs");
+        }
         if nobody {
             std::os::unix::fs::chown(host.shared(), Some(NOBODY), Some(NOBODY)).unwrap();
         }
@@ -139,7 +141,7 @@ fn privileges_on_a_writable_root_never_reach_the_host() {
             let kind = meta.file_type();
             assert!(!kind.is_char_device() && !kind.is_block_device(), "{}: a device", path.display());
             assert_eq!(meta.mode() & 0o6000, 0, "{}: set-id", path.display());
-            if !path.ends_with("guest") {
+            if !path.ends_with("guest") && !path.ends_with("stub") {
                 assert_eq!(meta.uid(), owner, "{}: owned by a guest's user", path.display());
             }
             let mut value = [0u8; 64];
@@ -195,6 +197,24 @@ fn the_hosts_kernel_file_systems_do_not_show() {
         // One end inside, none outside: a FIFO of the host's would have both.
         let script = "(echo through >/shared/fifo &); read line </shared/fifo; echo $line";
         assert_eq!(host.run(&["--bind", &bind, "timeout", "5", "sh", "-c", script]), "through\n");
+    });
+}
+
+/// Our code and memory in its own process are the guest's to spoil: others go on, and nothing is left behind.
+#[test]
+fn a_guest_that_spoils_its_stub_harms_itself_alone() {
+    for_each_user(|host| {
+        let bind = format!("{}:/shared:ro", host.shared().display());
+        // Beside each other: the kernel has patience with those that do not answer.
+        std::thread::scope(|scope| {
+            for case in ["counters", "scribble", "jumps"] {
+                let bind = &bind;
+                scope.spawn(move || {
+                    let said = host.run(&["--platform", "stub", "--bind", bind, "/shared/stub", case]);
+                    assert!(said.ends_with("alive\n"), "{case}: {said}");
+                });
+            }
+        });
     });
 }
 
