@@ -35,7 +35,7 @@ pub use guests::Guests;
 pub use image::{executable, exiting_image};
 pub use launch::{executable_file, launch};
 pub use meter::ThreadMeter;
-pub use namespace::{Namespace, launch_in_namespace};
+pub use namespace::{Launch, Namespace, launch_in_namespace, make_in_namespace};
 pub use placement::{Pin, Placement, confine, set_nice};
 pub use process::{Process, guest_range};
 pub use slots::Slots;

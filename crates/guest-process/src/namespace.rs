@@ -12,6 +12,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use platform::PlatformError;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -74,6 +75,30 @@ pub fn launch_in_namespace(
             Err(failed(error.unwrap_or_else(|| io::Error::other("it did not come up in time"))))
         }
     }
+}
+
+/// What launches a first guest process: its pid, and the namespace that it lives in.
+pub type Launch = fn(&[u8], &[BorrowedFd<'_>]) -> Result<(i32, Option<Arc<Namespace>>), PlatformError>;
+
+/// Makes a first guest process by `make`: in a pid namespace of its own where that is `wanted` and to be had; else guests
+/// are ended by PDEATHSIG and the supervisor alone.
+///
+/// # Errors
+/// What `make` gives without a namespace.
+pub fn make_in_namespace<Z>(
+    wanted: bool,
+    make: impl Fn(Launch) -> Result<Z, PlatformError>,
+) -> Result<Z, PlatformError> {
+    if wanted {
+        let inside: Launch = |image, descriptors| {
+            launch_in_namespace(image, descriptors).map(|(pid, namespace)| (pid, Some(Arc::new(namespace))))
+        };
+        match make(inside) {
+            Ok(zygote) => return Ok(zygote),
+            Err(error) => tracing::debug!(%error, "no pid namespace around guest processes"),
+        }
+    }
+    make(|image, descriptors| launch::launch(image, descriptors).map(|pid| (pid, None)))
 }
 
 /// The helper's life.

@@ -2,13 +2,13 @@
 //! own, what a fresh process needs.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use abi::PAGE_SIZE;
 use guest_process::{
-    Namespace, Process, RawCall, Slots, Zygote, answer, control_socket, find_vdso, launch,
-    launch_in_namespace, read_maps, set_limits,
+    Launch, Process, RawCall, Slots, Zygote, answer, control_socket, find_vdso, make_in_namespace, read_maps,
+    set_limits,
 };
 use platform::{Context, PlatformError, Registers, Trap, Vdso};
 
@@ -27,25 +27,11 @@ impl Zygote for Tracee {
     }
 }
 
-/// In a pid namespace of its own where that is to be had; else guests are ended by PDEATHSIG and the supervisor alone.
 pub(crate) fn make_zygote(shared: &Arc<Shared>) -> Result<Tracee, PlatformError> {
-    if shared.options.namespace {
-        match make_zygote_by(shared, |image, descriptors| {
-            launch_in_namespace(image, descriptors).map(|(pid, namespace)| (pid, Some(Arc::new(namespace))))
-        }) {
-            Ok(zygote) => return Ok(zygote),
-            Err(error) => tracing::debug!(%error, "no pid namespace around guest processes"),
-        }
-    }
-    make_zygote_by(shared, |image, descriptors| launch(image, descriptors).map(|pid| (pid, None)))
+    make_in_namespace(shared.options.namespace, |launch| make_zygote_by(shared, launch))
 }
 
-type Launched = (i32, Option<Arc<Namespace>>);
-
-fn make_zygote_by(
-    shared: &Arc<Shared>,
-    launch: impl FnOnce(&[u8], &[BorrowedFd<'_>]) -> Result<Launched, PlatformError>,
-) -> Result<Tracee, PlatformError> {
+fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Tracee, PlatformError> {
     let (ours, theirs) = control_socket().map_err(failed("making a control socket"))?;
     let (pid, namespace) = launch(&shared.layout.image(), &[theirs.as_fd()])?;
     drop(theirs);
@@ -168,6 +154,8 @@ fn install_filter(zygote: &mut Tracee, page: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use platform::{AddressSpace, ExitStatus};
+
+    use guest_process::launch_in_namespace;
 
     use super::*;
     use crate::shared::{Mode, Options};

@@ -96,7 +96,7 @@ impl Guest {
         prepare(&self.shared, &channel, slot);
         let (ours, theirs) = control_socket()?;
         self.channel.set(ARGS, u64::from(if share_memory { CLONE_SHARING } else { CLONE_FORK }));
-        self.channel.set(ARGS + 8, u64::from(self.shared.guests.kernel));
+        self.channel.set(ARGS + 8, u64::from(self.inside.process.parent()));
         self.channel.set(ARGS + 16, self.shared.layout.channel(slot));
         let both = [theirs.as_fd(), channels.file()];
         let files: &[BorrowedFd<'_>] = if share_memory { &both[..1] } else { &both };
@@ -111,13 +111,20 @@ impl Guest {
         // Also if the parent died on the way: a child that it has made by then is ours to end. If there is
         // none, nobody holds the other end of the socket.
         let checked_in = check_in(&ours);
-        let told = cloned.as_ref().ok().and_then(|pid| i32::try_from(*pid).ok());
+        let told =
+            cloned.as_ref().ok().and_then(|pid| self.inside.process.sibling(i32::try_from(*pid).ok()?));
         // One that died before is known by its parent's word only: enough for reaping what is no guest's.
         let pid = checked_in.as_ref().ok().copied().or(told).ok_or(rustix::io::Errno::SRCH)?;
         // Ours, whether it lives still or not; only a pid that is not of a child of ours is an error.
         host::wait::wait(pid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
-        let process =
-            Process::register(Arc::clone(&self.shared.guests), pid, ours, Arc::clone(&channels.slots), None)?;
+        let namespace = self.inside.process.namespace.clone();
+        let process = Process::register(
+            Arc::clone(&self.shared.guests),
+            pid,
+            ours,
+            Arc::clone(&channels.slots),
+            namespace,
+        )?;
         cloned?;
         checked_in?;
         self.copy_state_to(&channel, slot)?;
@@ -152,8 +159,7 @@ impl Guest {
         self.done(Order::Thread).map_err(|_| rustix::io::Errno::SRCH)?;
         let tid = answer(self.channel.get(RESULT)).map_err(from_errno)?;
         let tid = i32::try_from(tid).map_err(|_| rustix::io::Errno::SRCH)?;
-        // A thread of this very process, or an error.
-        host::signal::send_to_thread(self.inside.process.tgid, tid, 0)?;
+        let tid = self.inside.process.thread(tid)?;
         self.copy_state_to(&channel, slot)?;
         Ok((tid, channel))
     }

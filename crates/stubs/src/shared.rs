@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::reaper::Reaper;
 use crate::state::{State, has_fsgsbase};
 
-/// The switches of the platform. All but `data_limit` change speed only, and exist to be measured.
+/// The switches of the platform. All but `data_limit` and `namespace` change speed only, and exist to be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Copy guest memory vectored, not word by word.
@@ -19,6 +19,8 @@ pub struct Options {
     pub patch: bool,
     /// Keep a guest thread on the CPU of the kernel thread that serves it.
     pub placement: bool,
+    /// Put guest processes into a pid namespace, where the host allows one: they end with it whatever they do.
+    pub namespace: bool,
     /// Bytes of data (`RLIMIT_DATA`) that each guest process may have at most.
     pub data_limit: Option<u64>,
 }
@@ -26,7 +28,7 @@ pub struct Options {
 impl Default for Options {
     /// Everything on that makes it fast.
     fn default() -> Options {
-        Options { batch: true, patch: true, placement: true, data_limit: None }
+        Options { batch: true, patch: true, placement: true, namespace: true, data_limit: None }
     }
 }
 
@@ -48,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) state: State,
     pub(crate) reaper: Reaper,
     pub(crate) data_limit: Option<u64>,
+    pub(crate) namespace: bool,
 }
 
 impl Shared {
@@ -67,6 +70,7 @@ impl Shared {
                 .ok_or_else(|| failed("saving the extended state")(io::ErrorKind::Other.into()))?,
             reaper: Reaper::new().map_err(failed("watching guest processes"))?,
             data_limit: options.data_limit,
+            namespace: options.namespace,
         })
     }
 }

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use guest_process::{
-    Process, RawCall, Zygote, answer, control_socket, find_vdso, launch, read_maps, set_limits,
+    Launch, Process, RawCall, Zygote, answer, control_socket, find_vdso, make_in_namespace, read_maps,
+    set_limits,
 };
 use platform::{Context, PlatformError, Registers};
 use rustix::net::{RecvFlags, SendFlags};
@@ -30,18 +31,23 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> PlatformError {
 }
 
 pub(crate) fn make_zygote(shared: &Arc<Shared>) -> Result<Guest, PlatformError> {
+    make_in_namespace(shared.namespace, |launch| make_zygote_by(shared, launch))
+}
+
+fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Guest, PlatformError> {
     let channels = Arc::new(Channels::new(0).map_err(failed("making channels"))?);
     let channel = Arc::new(channels.map(0).map_err(failed("mapping a channel"))?);
     prepare(shared, &channel, 0);
     let (ours, theirs) = control_socket().map_err(failed("making a control socket"))?;
-    let pid = launch(&shared.layout.image(), &[theirs.as_fd(), channels.file()])?;
+    let (pid, namespace) = launch(&shared.layout.image(), &[theirs.as_fd(), channels.file()])?;
     drop(theirs);
-    let process = Process::register(Arc::clone(&shared.guests), pid, ours, Arc::clone(&channels.slots), None)
-        .map_err(failed("watching the first guest process"))?;
+    let process =
+        Process::register(Arc::clone(&shared.guests), pid, ours, Arc::clone(&channels.slots), namespace)
+            .map_err(failed("watching the first guest process"))?;
     let process = Arc::new(process);
     let watch = shared.reaper.watch(&process).map_err(failed("watching the first guest process"))?;
     let boot = Boot { shared, channel: &channel, control: process.control.lock() };
-    let vdso = boot.set_up(pid).map_err(failed("setting up the first guest process"))?;
+    let vdso = boot.set_up(&process).map_err(failed("setting up the first guest process"))?;
     let _ = shared.guests.vdso.set(vdso);
     drop(boot);
     let regs = Registers::for_new_image(0, 0);
@@ -62,12 +68,13 @@ struct Boot<'a> {
 
 impl Boot<'_> {
     /// All that a fresh guest process needs, the filter last.
-    fn set_up(&self, pid: i32) -> io::Result<Option<platform::Vdso>> {
+    fn set_up(&self, process: &Process) -> io::Result<Option<platform::Vdso>> {
+        let pid = process.tgid;
         let layout = self.shared.layout;
         let window = layout.channel(0) + WINDOW;
         set_limits(pid, self.shared.data_limit)?;
         self.call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as u64, libc::SIGKILL as u64, 0, 0, 0, 0])?;
-        if self.call(libc::SYS_getppid, [0; 6])? != u64::from(self.shared.guests.kernel) {
+        if self.call(libc::SYS_getppid, [0; 6])? != u64::from(process.parent()) {
             return Err(io::Error::other("its parent is not the kernel"));
         }
         let read_write = (libc::PROT_READ | libc::PROT_WRITE) as u64;

@@ -38,6 +38,6 @@ fn stub() {
 fn without_the_fast_ways() {
     conforms(
         "without_the_fast_ways",
-        Options { batch: false, patch: false, placement: false, ..Options::default() },
+        Options { batch: false, patch: false, placement: false, namespace: false, ..Options::default() },
     );
 }

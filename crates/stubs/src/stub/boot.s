@@ -1,7 +1,8 @@
     // The image's entry. Until the filter stands, the kernel drives the first guest process by records of 64
     // bytes on the control socket (number, six arguments, channel), each answered by its result. A record
     // with a channel is the last one: its result goes to the channel, and the thread becomes an ordinary one.
-    // A number of -1 moves the record's place to the first argument.
+    // A number of -1 moves the record's place to the first argument. Without a control socket it sleeps for ever: the
+    // init of a pid namespace.
     .globl umlaut_boot
 umlaut_boot:
     lea     rbp, [rsp - 1024]
@@ -10,6 +11,8 @@ umlaut_boot:
     mov     rsi, rbp
     mov     edx, 64
     syscall
+    cmp     rax, -9                         // EBADF
+    je      5f
     cmp     rax, 64
     jne     3f
     mov     rax, [rbp]
@@ -42,3 +45,6 @@ umlaut_boot:
     mov     [r15 + {RESULT}], rax
     mov     eax, {DONE}
     jmp     umlaut_hand_over
+5:  mov     eax, 34                         // pause
+    syscall
+    jmp     5b
