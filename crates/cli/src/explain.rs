@@ -33,7 +33,10 @@ pub(crate) fn explain(attempt: &Attempt<'_>, errno: Errno) -> String {
             "{name}: not found inside the guest. Only parts of the host show there: see `umlaut run --help`, --bind, --root"
         ),
         (Errno::ENOENT, None) => {
-            format!("{name}: not found on the guest's PATH. Give its path, or set PATH with --env PATH=…")
+            format!(
+                "{name}: not found on the guest's PATH. Give its path, or set PATH with --env PATH=…; what lies in a home \
+                 directory shows with --home ro, other places with --bind"
+            )
         }
         (_, Some(Found::Directory)) => format!("{name}: is a directory"),
         (Errno::ENOENT, Some(Found::Script(interpreter))) => {

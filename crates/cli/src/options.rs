@@ -16,7 +16,7 @@ use crate::outside::stat::StatOptions;
   umlaut run sh                        a shell; nothing it does changes the host
   umlaut run gcc hello.c -o hello      any command of the host, on a throwaway view of it
   umlaut run --root debian/ --rw bash  a distribution unpacked in a directory, changed for good
-  umlaut run --trace=open,stat ls      with the system calls it makes
+  umlaut run --trace=file ls           with the system calls that name files
   umlaut stat --interval 1             what a running kernel does, a line a second
   umlaut check                         what this host offers
   umlaut bench --quick                 what it costs, beside native")]
@@ -119,7 +119,7 @@ pub(crate) struct RunOptions {
     /// Set a variable of the environment
     #[arg(long, value_name = "K=V", value_parser = parse_variable, help_heading = "Program")]
     pub env: Vec<String>,
-    /// Pass the whole environment on, not only PATH HOME USER TERM LANG TZ
+    /// Pass the whole environment on, PATH, HOME and USER too, not only TERM, LANG, LC_ALL and TZ
     #[arg(long, help_heading = "Program")]
     pub env_host: bool,
     /// Run as this user, by number
@@ -168,8 +168,8 @@ pub(crate) struct RunOptions {
     /// Print system calls in strace's manner; with names, only those
     #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Watching")]
     pub trace: Option<String>,
-    /// Where the trace goes, in place of stderr
-    #[arg(long, value_name = "FILE", requires = "trace", help_heading = "Watching")]
+    /// Where the trace goes, in place of stderr; alone: all calls
+    #[arg(long, value_name = "FILE", help_heading = "Watching")]
     pub trace_file: Option<PathBuf>,
     /// Write what each task does, and for how long, to a file that ui.perfetto.dev opens
     #[arg(long, value_name = "FILE", help_heading = "Watching")]

@@ -81,7 +81,8 @@ fn environment(options: &RunOptions, uid: u32) -> Vec<String> {
             }
         }
         set("PATH", DEFAULT_PATH.into());
-        set("HOME", if uid == 0 { "/root".into() } else { "/".into() });
+        let shown = options.home.as_ref().and_then(|_| std::env::var("HOME").ok());
+        set("HOME", shown.unwrap_or_else(|| if uid == 0 { "/root".into() } else { "/".into() }));
         set("USER", if uid == 0 { "root".into() } else { uid.to_string() });
     }
     for entry in &options.env {

@@ -167,7 +167,11 @@ fn memory_cgroup(options: &RunOptions) -> anyhow::Result<Option<MemoryCgroup>> {
 }
 
 fn open_trace(options: &RunOptions) -> anyhow::Result<Option<Trace>> {
-    let Some(names) = &options.trace else { return Ok(None) };
+    let names = match (&options.trace, &options.trace_file) {
+        (Some(names), _) => names.as_str(),
+        (None, Some(_)) => "",
+        (None, None) => return Ok(None),
+    };
     let names: Vec<String> = names.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect();
     let out: Box<dyn Write + Send> = match &options.trace_file {
         Some(path) => {
