@@ -265,6 +265,9 @@ impl CurrentTask {
             }
         };
         if until > start {
+            if prot.contains(Prot::WRITE) {
+                self.stop_using_trampolines(start, until)?;
+            }
             self.host_calls(&[HostCall::Protect {
                 addr: UserAddr(start),
                 len: until - start,

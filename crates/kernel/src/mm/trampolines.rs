@@ -25,6 +25,8 @@ pub struct Trampolines {
     /// Where the text that jumps to them is mapped.
     pub text: u64,
     pub program: Arc<PatchedProgram>,
+    /// The text is the file's own again; threads may be in the trampolines still.
+    unused: bool,
 }
 
 impl Trampolines {
@@ -32,7 +34,7 @@ impl Trampolines {
     pub fn behind(program: &Arc<PatchedProgram>, text: u64) -> Option<Trampolines> {
         let start = text.checked_add(program.distance)?;
         let end = start.checked_add(program.trampolines)?;
-        (end <= GUEST_TOP).then(|| Trampolines { start, text, program: program.clone() })
+        (end <= GUEST_TOP).then(|| Trampolines { start, text, program: program.clone(), unused: false })
     }
 
     pub fn end(&self) -> u64 {
@@ -83,7 +85,8 @@ impl MmRecord {
 
     /// Where a thread goes on that is to go on at `rip`, if a jump covers that place.
     fn covered_address(&self, rip: u64) -> Option<u64> {
-        let one = self.trampolines.iter().find(|one| (one.text..one.text_end()).contains(&rip))?;
+        let holds = |one: &&Trampolines| !one.unused && (one.text..one.text_end()).contains(&rip);
+        let one = self.trampolines.iter().find(holds)?;
         Some(one.start + one.program.covered(rip - one.text)?)
     }
 }
@@ -141,6 +144,8 @@ impl CurrentTask {
                 }
                 self.restore_text(&one)?;
             }
+            // The call that this is about may have come through them.
+            self.leave_trampoline();
             let len = one.program.trampolines;
             self.host_calls(&[HostCall::Unmap { addr: UserAddr(one.start), len }])?;
             self.mm.record().trampolines.retain(|other| other.start != one.start);
@@ -158,8 +163,31 @@ impl CurrentTask {
         touched.into_iter().try_for_each(|(start, end)| self.give_up_trampolines(start, end))
     }
 
+    /// Before the guest may write to `[start, end)`: text there becomes the file's own, so that it changes what it knows,
+    /// and what it writes stays.
+    pub(super) fn stop_using_trampolines(&mut self, start: u64, end: u64) -> SysResult<()> {
+        let touched: Vec<Trampolines> = {
+            let record = self.mm.record();
+            let text = |one: &&Trampolines| start < one.text_end() && one.text < end;
+            record.trampolines.iter().filter(text).cloned().collect()
+        };
+        for one in touched {
+            self.restore_text(&one)?;
+            let mut record = self.mm.record();
+            record
+                .trampolines
+                .iter_mut()
+                .filter(|other| other.start == one.start)
+                .for_each(|other| other.unused = true);
+        }
+        Ok(())
+    }
+
     /// Maps the file's own text back, wherever it is still mapped.
     fn restore_text(&mut self, one: &Trampolines) -> SysResult<()> {
+        if one.unused {
+            return Ok(());
+        }
         let vmas: Vec<Vma> = self.mm.record().vmas.overlapping(one.text, one.text_end()).cloned().collect();
         for vma in vmas {
             let Backing::File { file, offset } = &vma.backing else { continue };
