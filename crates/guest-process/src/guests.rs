@@ -21,6 +21,8 @@ pub struct Guests {
     pub deadlines: Deadlines,
     /// The tgids of all guest processes that are not reaped yet.
     pub(crate) processes: Mutex<HashSet<i32>>,
+    /// The first processes of their pid namespaces, which hold no guests.
+    pub(crate) inits: Mutex<HashSet<i32>>,
 }
 
 impl Guests {
@@ -34,6 +36,12 @@ impl Guests {
             placement: Placement::new(placement),
             deadlines: Deadlines::new(PATIENCE),
             processes: Mutex::default(),
+            inits: Mutex::default(),
         }
+    }
+
+    /// Whether a child of ours is a guest process, or was made for them.
+    pub fn knows(&self, pid: i32) -> bool {
+        self.processes.lock().contains(&pid) || self.inits.lock().contains(&pid)
     }
 }

@@ -34,6 +34,13 @@ pub struct Namespace {
     init: i32,
 }
 
+impl Namespace {
+    /// Its first process, as the kernel sees it.
+    pub(crate) fn init(&self) -> i32 {
+        self.init
+    }
+}
+
 impl Drop for Namespace {
     fn drop(&mut self) {
         end(self.init);

@@ -50,6 +50,9 @@ impl Process {
         if !guests.processes.lock().insert(tgid) {
             return Err(rustix::io::Errno::EXIST.into());
         }
+        if let Some(namespace) = &namespace {
+            guests.inits.lock().insert(namespace.init());
+        }
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => Ok(Process {
                 guests,

@@ -100,6 +100,8 @@ impl Guest {
         self.channel.set(ARGS + 16, self.shared.layout.channel(slot));
         let both = [theirs.as_fd(), channels.file()];
         let files: &[BorrowedFd<'_>] = if share_memory { &both[..1] } else { &both };
+        let shared = Arc::clone(&self.shared);
+        let birth = shared.strays.birth();
         let ordered = self.with_files(files, |guest| guest.done(Order::Fork));
         drop(theirs);
         let cloned = match ordered {
@@ -125,6 +127,7 @@ impl Guest {
             Arc::clone(&channels.slots),
             namespace,
         )?;
+        drop(birth);
         cloned?;
         checked_in?;
         self.copy_state_to(&channel, slot)?;

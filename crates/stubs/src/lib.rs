@@ -7,7 +7,8 @@
 //! Modules: `stub` and `stub/*.s` (our code in guest processes), `layout` (where things lie), `filter` (what the
 //! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `calls`, `clone`, `leaf` (what is served without
 //! the kernel), `patch` (call sites made to jump to the stub), `state`
-//! (x87, SSE, …), `spawner` (where processes come from), `reaper` (their deaths).
+//! (x87, SSE, …), `spawner` (where processes come from), `reaper` (their deaths), `strays` (processes that
+//! nobody ordered).
 //!
 //! Neighbours: on `guest-process`; implements the traits of `platform`; the kernel knows only these.
 #![allow(
@@ -27,6 +28,7 @@ mod reaper;
 mod shared;
 mod spawner;
 mod state;
+mod strays;
 mod stub;
 mod thread;
 
@@ -70,6 +72,7 @@ impl Stubs {
                 .map_err(|source| PlatformError { what: "starting a thread of the platform", source })
         };
         start("reaper", |shared| shared.reaper.run())?;
+        start("strays", |shared| shared.strays.run(&shared.guests))?;
         let make = Arc::clone(&shared);
         let spawner = Spawner::start(move || spawner::make_zygote(&make))?;
         if shared.guests.placement.enabled() {
@@ -103,5 +106,6 @@ impl Drop for Stubs {
     fn drop(&mut self) {
         self.shared.guests.placement.end();
         self.shared.reaper.stop();
+        self.shared.strays.stop();
     }
 }

@@ -9,6 +9,7 @@ use platform::PlatformError;
 use crate::layout::Layout;
 use crate::reaper::Reaper;
 use crate::state::{State, has_fsgsbase};
+use crate::strays::Strays;
 
 /// The switches of the platform. All but `data_limit` and `namespace` change speed only, and exist to be measured.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) layout: Layout,
     pub(crate) state: State,
     pub(crate) reaper: Reaper,
+    pub(crate) strays: Strays,
     pub(crate) data_limit: Option<u64>,
     pub(crate) namespace: bool,
 }
@@ -69,6 +71,7 @@ impl Shared {
             state: State::of_host()
                 .ok_or_else(|| failed("saving the extended state")(io::ErrorKind::Other.into()))?,
             reaper: Reaper::new().map_err(failed("watching guest processes"))?,
+            strays: Strays::default(),
             data_limit: options.data_limit,
             namespace: options.namespace,
         })

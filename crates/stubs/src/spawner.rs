@@ -39,11 +39,14 @@ fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Guest, Platfor
     let channel = Arc::new(channels.map(0).map_err(failed("mapping a channel"))?);
     prepare(shared, &channel, 0);
     let (ours, theirs) = control_socket().map_err(failed("making a control socket"))?;
+    shared.strays.are_children_here();
+    let birth = shared.strays.birth();
     let (pid, namespace) = launch(&shared.layout.image(), &[theirs.as_fd(), channels.file()])?;
     drop(theirs);
     let process =
         Process::register(Arc::clone(&shared.guests), pid, ours, Arc::clone(&channels.slots), namespace)
             .map_err(failed("watching the first guest process"))?;
+    drop(birth);
     let process = Arc::new(process);
     let watch = shared.reaper.watch(&process).map_err(failed("watching the first guest process"))?;
     let boot = Boot { shared, channel: &channel, control: process.control.lock() };
