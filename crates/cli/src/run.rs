@@ -63,6 +63,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
             cgroup.remove();
         }
     })?;
+    let supervisor = rustix::process::getppid();
     if let Some(cgroup) = &cgroup {
         cgroup.enter().with_context(|| format!("entering the cgroup {}", cgroup.dir().display()))?;
     }
@@ -103,6 +104,9 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     }
     if options.stats {
         crate::complain_text(&kernel.stats_table());
+    }
+    if rustix::process::getppid() != supervisor {
+        supervisor::end_children();
     }
     status
 }

@@ -5,6 +5,7 @@
 //! subreaper), which kills it. When the supervisor dies, the kernel sees the pipe's end and ends too.
 
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use host::process::Fork;
@@ -96,6 +97,24 @@ fn kill_leftovers() {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return,
+        }
+    }
+}
+
+/// In the kernel, at its end, when nobody is left to do it: kills and reaps its children. Not for long: what has got stuck
+/// ends with the pid namespace or by PDEATHSIG.
+pub(crate) fn end_children() {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let end = Instant::now() + PATIENCE;
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    while Instant::now() < end {
+        for pid in children_by_stat(own) {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+            Err(rustix::io::Errno::CHILD) => return,
+            _ => {}
         }
     }
 }

@@ -12,7 +12,9 @@ def alive(pids):
     left = []
     for pid in pids:
         try:
-            if open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] not in "ZX": left.append(pid)
+            state = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+            # PF_EXITING: the init of a pid namespace is gone when all in it are reaped, by whoever inherits them.
+            if state[0] not in "ZX" and not int(state[6]) & 4: left.append(pid)
         except OSError: pass
     return left
 def start(script):

@@ -180,6 +180,12 @@ pub(crate) fn left_behind(plan: &Plan) {
             if parent != Some(own.as_str()) || state == Some("Z") {
                 continue;
             }
+            // PF_EXITING: it runs nothing any more, and goes when those in its pid namespace have been reaped.
+            let flags = fields.nth(4).and_then(|flags| flags.parse::<u32>().ok()).unwrap_or(0);
+            if flags & 4 != 0 {
+                found = true;
+                continue;
+            }
             let pid = entry.file_name().to_string_lossy().parse().ok().and_then(Pid::from_raw);
             let Some(pid) = pid else { continue };
             found = true;
