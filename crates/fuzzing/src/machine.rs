@@ -83,10 +83,18 @@ impl Machine {
     /// # Panics
     /// If the kernel failed on its behalf, its end does not come, or something of it is left.
     pub fn run(self, program: &[u8]) {
+        self.run_for(RUN, program);
+    }
+
+    /// The same, ended after `limit`.
+    ///
+    /// # Panics
+    /// As [`Machine::run`].
+    pub fn run_for(self, limit: Duration, program: &[u8]) {
         self.store(program);
         // A program that cannot be started has ended.
         let _ = self.kernel.start(self.spec());
-        let deadline = Instant::now() + RUN;
+        let deadline = Instant::now() + limit;
         while Instant::now() < deadline && self.is_running() {
             std::thread::sleep(Duration::from_micros(100));
         }

@@ -21,12 +21,15 @@ impl Write for Lines {
     }
 }
 
+/// More than a program takes that ends by itself, however busy the machine.
+const ENOUGH: std::time::Duration = std::time::Duration::from_secs(60);
+
 #[test]
 fn the_program_has_something_of_everything() {
     let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let lines = Lines::default();
     let calls = [(guest::number("fcntl"), [17, 1, 0, 0, 0, 0]), (guest::number("kill"), [2, 10, 0, 0, 0, 0])];
-    Machine::with_trace(Some(Box::new(lines.clone()))).run(&guest::program(&calls, b""));
+    Machine::with_trace(Some(Box::new(lines.clone()))).run_for(ENOUGH, &guest::program(&calls, b""));
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     for part in ["= 17\n", "fcntl(17, F_GETFD)", "--- SIGUSR1 ", "rt_sigreturn(", "+++ exited with 0 +++"] {
         assert!(text.contains(part), "no {part} in\n{text}");
@@ -43,7 +46,7 @@ fn a_return_without_a_signal_runs_what_the_frame_says() {
     frame[RIP..RIP + 8].copy_from_slice(&(guest::FREE + 512).to_le_bytes());
     frame[SELECTORS..SELECTORS + 8].copy_from_slice(&[0x33, 0, 0, 0, 0, 0, 0x2b, 0]);
     frame[512..512 + code.bytes().len()].copy_from_slice(code.bytes());
-    Machine::with_trace(Some(Box::new(lines.clone()))).run(&guest::signal_return(&frame));
+    Machine::with_trace(Some(Box::new(lines.clone()))).run_for(ENOUGH, &guest::signal_return(&frame));
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     // The data is not executable: the jump was made.
     assert!(text.contains("--- SIGSEGV {si_signo=SIGSEGV, si_code=SEGV_ACCERR"), "{text}");

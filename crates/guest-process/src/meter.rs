@@ -29,16 +29,17 @@ impl Meter for ThreadMeter {
             .and_then(|text| text.split_ascii_whitespace().next()?.parse().ok())
             .map(Duration::from_nanos);
         if let (Some(total), Some(usage)) = (total, read_usage(&directory)) {
-            *self.last.lock() = split(total, usage);
+            let mut last = self.last.lock();
+            *last = split(total, usage, &last);
         }
         *self.last.lock()
     }
 }
 
-/// A whole process's. `None`: it is gone.
-pub(crate) fn process_usage(tgid: i32) -> Option<HostUsage> {
+/// A whole process's, `last` being what it was before. `None`: it is gone.
+pub(crate) fn process_usage(tgid: i32, last: &HostUsage) -> Option<HostUsage> {
     let total = host::clock::process_cpu_time(tgid)?;
-    read_usage(&format!("/proc/{tgid}")).map(|usage| split(total, usage))
+    read_usage(&format!("/proc/{tgid}")).map(|usage| split(total, usage, last))
 }
 
 /// The same of one that has been reaped.
@@ -89,12 +90,16 @@ fn ticks(count: u64) -> Duration {
     Duration::from_millis(count.saturating_mul(10))
 }
 
-/// Splits the exact sum in the ratio of user and system ticks (Linux: `cputime_adjust`).
-fn split(total: Duration, usage: HostUsage) -> HostUsage {
+/// Splits the exact sum in the ratio of user and system ticks, neither less than before (Linux: `cputime_adjust`).
+fn split(total: Duration, usage: HostUsage, last: &HostUsage) -> HostUsage {
+    if total <= last.user + last.system {
+        return HostUsage { user: last.user, system: last.system, ..usage };
+    }
     let (user, sum) = (usage.user.as_nanos(), (usage.user + usage.system).as_nanos());
     // A thread without a tick yet has computed rather than called.
     let user = (total.as_nanos() * user).checked_div(sum).unwrap_or(total.as_nanos());
     let user = Duration::from_nanos(u64::try_from(user).unwrap_or(u64::MAX));
+    let user = user.clamp(last.user, total.saturating_sub(last.system));
     HostUsage { user, system: total.saturating_sub(user), ..usage }
 }
 
@@ -107,9 +112,16 @@ mod tests {
         let stat = "7 (odd ) (name) R 1 2 3 0 -1 4194304 111 0 22 0 30 10 0 0 20 0 1 0 5 6 7";
         let status =
             "Name:\tx\nVmHWM:\t    1234 kB\nvoluntary_ctxt_switches:\t8\nnonvoluntary_ctxt_switches:\t9\n";
-        let usage = split(Duration::from_nanos(800), parse(stat, status).expect("it is well-formed"));
+        let read = parse(stat, status).expect("it is well-formed");
+        let usage = split(Duration::from_nanos(800), read, &HostUsage::default());
         assert_eq!((usage.user, usage.system), (Duration::from_nanos(600), Duration::from_nanos(200)));
         assert_eq!((usage.minor_faults, usage.major_faults, usage.max_resident_kib), (111, 22, 1234));
         assert_eq!((usage.voluntary_switches, usage.involuntary_switches), (8, 9));
+        // Ticks that come later all in the kernel take nothing back.
+        let later = HostUsage { user: Duration::ZERO, system: Duration::from_millis(100), ..read };
+        let later = split(Duration::from_nanos(1000), later, &usage);
+        assert_eq!((later.user, later.system), (Duration::from_nanos(600), Duration::from_nanos(400)));
+        let same = split(Duration::from_nanos(900), read, &later);
+        assert_eq!((same.user, same.system), (later.user, later.system));
     }
 }

@@ -31,6 +31,8 @@ pub struct Process {
     pub namespace: Option<Arc<Namespace>>,
     /// `/proc/PID/mem`, opened when first needed.
     memory: OnceLock<Option<File>>,
+    /// What it had used when last looked at.
+    usage: Mutex<HostUsage>,
     last_usage: Arc<OnceLock<HostUsage>>,
 }
 
@@ -62,6 +64,7 @@ impl Process {
                 slots,
                 namespace,
                 memory: OnceLock::new(),
+                usage: Mutex::default(),
                 last_usage: Arc::default(),
             }),
             Err(error) => {
@@ -240,7 +243,12 @@ impl AddressSpace for Process {
     }
 
     fn usage(&self) -> HostUsage {
-        crate::meter::process_usage(self.tgid).unwrap_or_default()
+        let mut last = self.usage.lock();
+        if let Some(usage) = crate::meter::process_usage(self.tgid, &last) {
+            *last = usage;
+            return usage;
+        }
+        HostUsage::default()
     }
 
     fn last_usage(&self) -> Arc<OnceLock<HostUsage>> {
