@@ -5,20 +5,18 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use abi::{Errno, UserAddr};
 use guest_process::{Pin, Process, ThreadMeter};
-use parking_lot::Mutex;
 use platform::{
     AddressSpace, Context, Counters, Event, Exception, ExitStatus, HostCall, HostCallFailure, Identity,
     Interrupter, Meter, NewContext, NewProcess, PlatformError, Registers, SyscallEntry, Trap,
 };
 
 use crate::channel::{self, Bell, Channel, Channels, Waited};
+use crate::kick::Kick;
 use crate::layout::*;
 use crate::shared::Shared;
-use crate::stub::KICK;
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 /// `SI_KERNEL`.
@@ -61,66 +59,6 @@ pub(crate) struct Guest {
     not_send: PhantomData<*mut ()>,
 }
 
-/// Kicks a guest thread.
-pub(crate) struct Kick {
-    tgid: i32,
-    tid: i32,
-    /// Not reported yet.
-    pending: AtomicBool,
-    /// The guest runs, or blocks on the kernel's order: a signal is needed.
-    running: AtomicBool,
-    /// Whether `tid` is a thread of ours still. Held while the signal is sent.
-    bound: Mutex<bool>,
-    bell: Arc<Bell>,
-}
-
-impl Interrupter for Kick {
-    fn interrupt(&self) {
-        if self.pending.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        // Pairs with the fence in `begin`: either it sees the kick, or we see it running.
-        fence(Ordering::SeqCst);
-        if self.running.load(Ordering::SeqCst) {
-            self.signal();
-        }
-    }
-}
-
-impl Kick {
-    fn signal(&self) {
-        let bound = self.bound.lock();
-        if *bound {
-            // An error means that it has died.
-            let _ = host::signal::send_to_thread(self.tgid, self.tid, KICK);
-        }
-        drop(bound);
-        // The kernel thread waits with a limit from now on.
-        self.bell.ring_kick();
-    }
-
-    /// The guest is about to run. `false`: a kick has come, and is reported by this.
-    fn begin(&self) -> bool {
-        self.running.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        if self.pending.load(Ordering::SeqCst) {
-            self.running.store(false, Ordering::SeqCst);
-            self.pending.swap(false, Ordering::AcqRel);
-            return false;
-        }
-        true
-    }
-
-    fn end(&self) {
-        self.running.store(false, Ordering::SeqCst);
-    }
-
-    /// A kick is being reported. What was done before it happened-before this.
-    fn reported(&self) {
-        self.pending.swap(false, Ordering::AcqRel);
-    }
-}
-
 /// The guest did not come back as ordered.
 pub(crate) enum Gone {
     Died(ExitStatus),
@@ -139,14 +77,7 @@ impl Guest {
     ) -> Guest {
         let bell = Arc::new(Bell::default());
         shared.reaper.add(inside.watch, &bell);
-        let kick = Kick {
-            tgid: inside.process.tgid,
-            tid,
-            pending: AtomicBool::new(false),
-            running: AtomicBool::new(false),
-            bound: Mutex::new(true),
-            bell: Arc::clone(&bell),
-        };
+        let kick = Kick::new(inside.process.tgid, tid, &bell);
         Guest {
             space: Arc::clone(&inside.process) as Arc<dyn AddressSpace>,
             pin: shared.guests.placement.add(tid),
@@ -291,7 +222,7 @@ impl Guest {
             match channel::wait(&self.channel, &self.bell, seen, limit) {
                 Waited::Posted => return Ok(self.channel.get32(REASON)),
                 Waited::Bell => limit = limit.or_else(|| Some(in_seconds(PATIENCE))),
-                Waited::TimedOut if kicks && !self.kick.pending.load(Ordering::SeqCst) => limit = None,
+                Waited::TimedOut if kicks && !self.kick.is_pending() => limit = None,
                 Waited::TimedOut => {
                     tracing::warn!(tid = self.tid, "guest thread does not answer; killed its process");
                     self.inside.process.kill();
@@ -327,7 +258,7 @@ impl Guest {
 
     /// From now on nobody signals or moves the tid.
     fn forget(&mut self) {
-        *self.kick.bound.lock() = false;
+        self.kick.unbind();
         if let Some(pin) = self.pin.take() {
             self.shared.guests.placement.remove(&pin);
         }

@@ -1,0 +1,92 @@
+//! Kicks: a signal of the host's to a guest thread that runs, a mark for one that does not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+use parking_lot::Mutex;
+use platform::Interrupter;
+
+use crate::channel::Bell;
+use crate::stub::KICK;
+
+/// Kicks a guest thread.
+pub(crate) struct Kick {
+    tgid: i32,
+    tid: i32,
+    /// Not reported yet.
+    pending: AtomicBool,
+    /// The guest runs, or blocks on the kernel's order: a signal is needed.
+    running: AtomicBool,
+    /// Whether `tid` is a thread of ours still. Held while the signal is sent.
+    bound: Mutex<bool>,
+    bell: Arc<Bell>,
+}
+
+impl Interrupter for Kick {
+    fn interrupt(&self) {
+        if self.pending.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // Pairs with the fence in `begin`: either it sees the kick, or we see it running.
+        fence(Ordering::SeqCst);
+        if self.running.load(Ordering::SeqCst) {
+            self.signal();
+        }
+    }
+}
+
+impl Kick {
+    /// For a thread of ours, which does not run yet.
+    pub(crate) fn new(tgid: i32, tid: i32, bell: &Arc<Bell>) -> Kick {
+        Kick {
+            tgid,
+            tid,
+            pending: AtomicBool::new(false),
+            running: AtomicBool::new(false),
+            bound: Mutex::new(true),
+            bell: Arc::clone(bell),
+        }
+    }
+
+    /// From now on nobody signals the tid.
+    pub(crate) fn unbind(&self) {
+        *self.bound.lock() = false;
+    }
+
+    /// Whether one has come that is not reported yet.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::SeqCst)
+    }
+
+    fn signal(&self) {
+        let bound = self.bound.lock();
+        if *bound {
+            // An error means that it has died.
+            let _ = host::signal::send_to_thread(self.tgid, self.tid, KICK);
+        }
+        drop(bound);
+        // The kernel thread waits with a limit from now on.
+        self.bell.ring_kick();
+    }
+
+    /// The guest is about to run. `false`: a kick has come, and is reported by this.
+    pub(crate) fn begin(&self) -> bool {
+        self.running.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if self.pending.load(Ordering::SeqCst) {
+            self.running.store(false, Ordering::SeqCst);
+            self.pending.swap(false, Ordering::AcqRel);
+            return false;
+        }
+        true
+    }
+
+    pub(crate) fn end(&self) {
+        self.running.store(false, Ordering::SeqCst);
+    }
+
+    /// A kick is being reported. What was done before it happened-before this.
+    pub(crate) fn reported(&self) {
+        self.pending.swap(false, Ordering::AcqRel);
+    }
+}
