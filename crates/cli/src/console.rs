@@ -1,28 +1,49 @@
 //! The user's terminal: raw outside, and inside a pty like any other, whose master is pumped here.
+//!
+//! Umlaut is a job of the user's shell. The terminal is made raw and read while umlaut is in the foreground and a program
+//! inside uses it (at once if it shows umlaut's output: what is typed is for programs then); otherwise it is left
+//! alone, and the host's own job control works: ^C and ^Z signal umlaut's group.
 
 use std::io::IsTerminal;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use abi::Winsize;
+use abi::{Errno, Signal, Winsize};
 use anyhow::Context;
+use host::process::Standing;
 use kernel::kernel::Kernel;
-use kernel::tty::Terminal;
-use rustix::termios::{OptionalActions, Termios};
-use sync::{Interrupts, Parker, Waiter};
+use kernel::tty::{HostTerminal, Terminal};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Termios};
+use sync::{Interrupts, Mutex, Parker, Waiter, order};
 
 /// Bytes moved at a time.
 const CHUNK: usize = 4096;
 
+/// How often a job in the background looks whether it is there yet: a shell tells only jobs that were stopped.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// The host's terminal, and the guest's that stands for it.
 pub(crate) struct Console {
-    host: Arc<OwnedFd>,
-    saved: Termios,
+    host: Arc<Host>,
     terminal: Arc<Terminal>,
     output: Option<(JoinHandle<()>, Arc<Parker>)>,
     /// The standard streams that are the terminal.
     pub streams: Vec<i32>,
+}
+
+/// The host's terminal.
+struct Host {
+    fd: OwnedFd,
+    /// Its settings while it is raw by us: those to bring back.
+    saved: Mutex<order::Leaf, Option<Termios>>,
+    /// A program uses it.
+    claimed: AtomicBool,
+    /// Tells the input's thread that something changed.
+    change: OwnedFd,
 }
 
 /// Which of the standard streams are a terminal, and which of them to use as the console.
@@ -34,55 +55,163 @@ fn terminal_streams() -> (Vec<i32>, Option<OwnedFd>) {
     (terminals.iter().map(|(number, _)| *number).collect(), first)
 }
 
-/// The settings of the terminal that umlaut was started on, for whoever has to bring them back.
-pub(crate) fn saved_settings() -> Option<(OwnedFd, Termios)> {
+/// The terminal that umlaut was started on and its settings, for whoever has to bring them back. In the background they
+/// are another job's, and not known.
+pub(crate) fn saved_settings() -> Option<(OwnedFd, Option<Termios>)> {
     let host = terminal_streams().1?;
-    let saved = rustix::termios::tcgetattr(&host).ok()?;
+    let known = host::process::standing(host.as_fd()) != Standing::Background;
+    let saved = rustix::termios::tcgetattr(&host).ok().filter(|_| known);
     Some((host, saved))
 }
 
-/// Brings settings back.
-pub(crate) fn restore(host: &OwnedFd, saved: &Termios) {
+/// Brings settings back, if the terminal is still as [`Host::make_raw`] left it; if they are not known, usual ones.
+pub(crate) fn restore_raw(host: &OwnedFd, saved: Option<&Termios>) {
+    let Ok(current) = rustix::termios::tcgetattr(host) else { return };
+    if host::process::standing(host.as_fd()) == Standing::Background || !is_raw(&current) {
+        return;
+    }
+    let mut usual = current;
+    usual.input_modes |= InputModes::ICRNL | InputModes::IXON;
+    usual.output_modes |= OutputModes::OPOST;
+    usual.local_modes |= LocalModes::ISIG | LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
     // The terminal may have gone.
-    let _ = rustix::termios::tcsetattr(host, OptionalActions::Drain, saved);
+    let _ = rustix::termios::tcsetattr(host, OptionalActions::Drain, saved.unwrap_or(&usual));
+}
+
+fn is_raw(settings: &Termios) -> bool {
+    let cooked = LocalModes::ISIG | LocalModes::ICANON | LocalModes::ECHO;
+    !settings.local_modes.intersects(cooked) && !settings.output_modes.contains(OutputModes::OPOST)
+}
+
+impl Host {
+    fn standing(&self) -> Standing {
+        host::process::standing(self.fd.as_fd())
+    }
+
+    fn is_raw_by_us(&self) -> bool {
+        self.saved.lock().is_some()
+    }
+
+    /// What is typed is the console's.
+    fn is_ours(&self) -> bool {
+        self.claimed.load(Ordering::SeqCst) && self.standing() != Standing::Background
+    }
+
+    /// Makes it raw, unless it is, or is somebody else's.
+    fn make_raw(&self) {
+        if !self.is_ours() || self.is_raw_by_us() {
+            return;
+        }
+        let Ok(current) = rustix::termios::tcgetattr(&self.fd) else { return };
+        let mut raw = current.clone();
+        raw.make_raw();
+        *self.saved.lock() = Some(current);
+        let _ = rustix::termios::tcsetattr(&self.fd, OptionalActions::Drain, &raw);
+    }
+
+    /// Brings the settings back.
+    fn restore(&self) {
+        let saved = self.saved.lock().take();
+        if let Some(saved) = saved.filter(|_| self.standing() != Standing::Background) {
+            // The terminal may have gone.
+            let _ = rustix::termios::tcsetattr(&self.fd, OptionalActions::Drain, &saved);
+        }
+    }
+
+    /// Umlaut was stopped from outside: a shell has set the terminal as it likes it.
+    fn continued(&self) {
+        let current = rustix::termios::tcgetattr(&self.fd);
+        if current.is_ok_and(|current| !is_raw(&current)) || self.standing() == Standing::Background {
+            *self.saved.lock() = None;
+        }
+        self.make_raw();
+        self.wake();
+    }
+
+    fn wake(&self) {
+        let _ = rustix::io::write(&self.change, &1_u64.to_ne_bytes());
+    }
+
+    /// Waits until there is something to read that is the console's.
+    fn wait_for_input(&self) {
+        loop {
+            self.make_raw();
+            let ours = self.is_ours();
+            // Otherwise only its end is looked at.
+            let wanted = if ours { PollFlags::IN } else { PollFlags::empty() };
+            let mut fds = [PollFd::new(&self.change, PollFlags::IN), PollFd::new(&self.fd, wanted)];
+            let look = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
+            let in_background = self.standing() == Standing::Background;
+            if poll(&mut fds, in_background.then_some(&look)).is_err() {
+                continue;
+            }
+            let [changed, typed] = fds.map(|fd| !fd.revents().is_empty());
+            if changed {
+                let _ = rustix::io::read(&self.change, &mut [0; 8]);
+            }
+            if typed && (self.is_ours() || has_hung_up(&self.fd)) {
+                return;
+            }
+        }
+    }
+}
+
+/// What programs inside ask of it.
+struct Outside(Arc<Host>);
+
+impl HostTerminal for Outside {
+    fn is_in_background(&self) -> bool {
+        self.0.standing() == Standing::Background
+    }
+
+    fn claim(&self) {
+        if !self.0.claimed.swap(true, Ordering::SeqCst) {
+            self.0.wake();
+        }
+    }
+
+    fn stop(&self, signal: Signal) -> Result<(), Errno> {
+        // The host looks at both before it finds that there is nothing to do.
+        let result = match signal {
+            Signal::TTIN => rustix::io::read(&self.0.fd, &mut [0_u8; 0]).map(drop),
+            _ => rustix::termios::tcdrain(&self.0.fd),
+        };
+        match result {
+            Ok(()) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(_) => Err(Errno::EIO),
+        }
+    }
 }
 
 impl Console {
     /// Takes the terminal over, if one of the standard streams is one; it belongs to `uid` inside.
     pub(crate) fn open(kernel: &Arc<Kernel>, uid: u32) -> anyhow::Result<Option<Console>> {
-        let (streams, host) = terminal_streams();
-        let Some(host) = host else { return Ok(None) };
-        let saved = rustix::termios::tcgetattr(&host).context("reading the terminal's settings")?;
+        let (streams, fd) = terminal_streams();
+        let Some(fd) = fd else { return Ok(None) };
         let terminal = kernel
             .ptys
             .create(kernel, uid, kernel::tty::TTY_GROUP)
             .map_err(|error| anyhow::anyhow!("making the console: {error}"))?;
         terminal.unlock();
-        let mut console = Console { host: Arc::new(host), saved, terminal, output: None, streams };
-        console.resize();
-        console.make_raw();
+        let change = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).context("making an eventfd")?;
+        let shows = streams.contains(&1) && host::process::standing(fd.as_fd()) == Standing::Foreground;
+        let host = Host { fd, saved: Mutex::default(), claimed: AtomicBool::new(shows), change };
+        let mut console = Console { host: Arc::new(host), terminal, output: None, streams };
+        console.terminal.stand_for(Box::new(Outside(console.host.clone())));
+        resize(&console.host.fd, &console.terminal);
+        console.host.make_raw();
         console.pump()?;
         Ok(Some(console))
     }
 
-    /// The size of the host's window.
-    pub(crate) fn resize(&self) {
-        resize(&self.host, &self.terminal);
-    }
-
-    /// What signals' forwarding needs to follow the window's size.
-    pub(crate) fn resizer(&self) -> impl Fn() + Send + 'static {
+    /// What the signals' thread needs: to follow the window's size, and to hear that umlaut goes on.
+    pub(crate) fn follower(&self) -> impl Fn(Signal) + Send + 'static {
         let (host, terminal) = (self.host.clone(), self.terminal.clone());
-        move || resize(&host, &terminal)
-    }
-
-    fn make_raw(&self) {
-        // In the background the terminal is somebody else's.
-        let in_foreground = rustix::termios::tcgetpgrp(&self.host).ok() == Some(rustix::process::getpgrp());
-        if in_foreground {
-            let mut raw = self.saved.clone();
-            raw.make_raw();
-            let _ = rustix::termios::tcsetattr(&self.host, OptionalActions::Drain, &raw);
+        move |signal| {
+            if signal == Signal::CONT {
+                host.continued();
+            }
+            resize(&host.fd, &terminal);
         }
     }
 
@@ -92,16 +221,16 @@ impl Console {
             let waiter = Waiter::new();
             let mut buffer = [0; CHUNK];
             loop {
-                match rustix::io::read(&*host, &mut buffer) {
+                host.wait_for_input();
+                match rustix::io::read(&host.fd, &mut buffer) {
                     Ok(count) if count > 0 => {
                         if !terminal.type_in(&waiter, buffer.get(..count).unwrap_or(&[])) {
                             return;
                         }
                     }
-                    Err(rustix::io::Errno::INTR) => {}
-                    // Only a terminal that has gone takes ours with it; in an orphaned background group one cannot
-                    // be read either.
-                    _ if has_hung_up(&host) => return terminal.hang_up(),
+                    Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+                    // Only a terminal that has gone takes ours with it.
+                    _ if has_hung_up(&host.fd) => return terminal.hang_up(),
                     _ => return,
                 }
             }
@@ -114,8 +243,12 @@ impl Console {
             // The console waits for it before it goes on.
             let _ = tell.send(waiter.parker().clone());
             loop {
-                let bytes = terminal.take_output(&waiter, CHUNK);
-                if bytes.is_empty() || write_all(&host, &bytes).is_err() {
+                let mut bytes = terminal.take_output(&waiter, CHUNK);
+                if !host.is_raw_by_us() {
+                    // The host's terminal adds its own.
+                    drop_returns(&mut bytes);
+                }
+                if bytes.is_empty() || write_all(&host.fd, &bytes).is_err() {
                     return;
                 }
             }
@@ -128,10 +261,10 @@ impl Console {
 
     /// Gives the terminal back for as long as umlaut is stopped, as job control wants it.
     pub(crate) fn stopped(&self, stop: impl FnOnce()) {
-        restore(&self.host, &self.saved);
+        self.host.restore();
         stop();
-        self.make_raw();
-        self.resize();
+        self.host.continued();
+        resize(&self.host.fd, &self.terminal);
     }
 
     /// Shows what is left to show and gives the terminal back.
@@ -141,15 +274,27 @@ impl Console {
             // It ends by itself once all is written.
             let _ = thread.join();
         }
-        restore(&self.host, &self.saved);
+        // The input's thread must not take it again.
+        self.host.claimed.store(false, Ordering::SeqCst);
+        self.host.restore();
     }
 }
 
+/// Makes newlines of "\r\n".
+fn drop_returns(bytes: &mut Vec<u8>) {
+    let mut at = 0;
+    let all = bytes.clone();
+    bytes.retain(|byte| {
+        at += 1;
+        *byte != b'\r' || all.get(at) != Some(&b'\n')
+    });
+}
+
 fn has_hung_up(host: &OwnedFd) -> bool {
-    let mut fds = [rustix::event::PollFd::new(host, rustix::event::PollFlags::empty())];
-    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-    let polled = rustix::event::poll(&mut fds, Some(&now));
-    polled.is_ok() && fds.iter().any(|fd| fd.revents().contains(rustix::event::PollFlags::HUP))
+    let mut fds = [PollFd::new(host, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let polled = poll(&mut fds, Some(&now));
+    polled.is_ok() && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
 }
 
 fn resize(host: &OwnedFd, terminal: &Terminal) {
@@ -170,8 +315,8 @@ fn write_all(host: &OwnedFd, mut bytes: &[u8]) -> rustix::io::Result<()> {
             Err(rustix::io::Errno::INTR) => {}
             // Somebody else made it non-blocking: it is shared.
             Err(rustix::io::Errno::AGAIN) => {
-                let mut fds = [rustix::event::PollFd::new(host, rustix::event::PollFlags::OUT)];
-                let _ = rustix::event::poll(&mut fds, None);
+                let mut fds = [PollFd::new(host, PollFlags::OUT)];
+                let _ = poll(&mut fds, None);
             }
             Err(error) => return Err(error),
         }

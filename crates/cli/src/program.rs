@@ -48,6 +48,7 @@ pub(crate) fn spec(
         workdir,
         console,
         limits: Limits::default(),
+        ignored: abi::SigSet(host::signal::ignored_at_start()),
         as_init: options.as_pid_1,
     })
 }

@@ -89,10 +89,11 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     name_space.sysfs.attach(&kernel);
     kernel.set_memory_files(Box::new(name_space.memfds.clone()));
     name_space.devpts.attach(&kernel);
+    kernel.set_continued_outside(|| !host::process::is_orphaned());
     let console = Console::open(&kernel, program::parse_user(&options.user)?.0)?;
     let name = options.program.first().map(|name| name.as_encoded_bytes()).unwrap_or_default();
     let outside = Server::start(&kernel, name);
-    forward_signals(kernel.clone(), signals, console.as_ref().map(Console::resizer), outside)?;
+    forward_signals(kernel.clone(), signals, console.as_ref().map(Console::follower), outside)?;
     let streams = console.as_ref().map(|console| console.streams.clone()).unwrap_or_default();
     let spec = program::spec(options, streams, &name_space)?;
     let result = kernel.start(spec).map_err(|error| start_failure(options, &name_space, error));
@@ -252,9 +253,10 @@ fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<
 fn forward_signals(
     kernel: Arc<Kernel>,
     signals: std::os::fd::OwnedFd,
-    resize: Option<impl Fn() + Send + 'static>,
+    console: Option<impl Fn(abi::Signal) + Send + 'static>,
     outside: Option<Server>,
 ) -> anyhow::Result<()> {
+    let ignored = abi::SigSet(host::signal::ignored_at_start());
     let forward = move || {
         let mut ending = false;
         loop {
@@ -267,14 +269,21 @@ fn forward_signals(
                 Err(rustix::io::Errno::INTR) => continue,
                 _ => break,
             }
-            let signal = abi::Signal(i32::from(byte[0]));
-            if signal == abi::Signal::WINCH {
-                if let Some(resize) = &resize {
-                    resize();
+            let signal = abi::Signal(i32::from(byte[0] & !supervisor::BY_HOST));
+            if matches!(signal, abi::Signal::WINCH | abi::Signal::CONT) {
+                if let Some(console) = &console {
+                    console(signal);
                 }
                 continue;
             }
-            let ends = matches!(signal, abi::Signal::TERM | abi::Signal::HUP);
+            let by_host = byte[0] & supervisor::BY_HOST != 0;
+            if by_host && matches!(signal, abi::Signal::INT | abi::Signal::QUIT) {
+                // Typed at a terminal that no program inside uses: it is for the whole job.
+                kernel.signal_job(signal);
+                continue;
+            }
+            // What was ignored before the program began is its own business (nohup).
+            let ends = matches!(signal, abi::Signal::TERM | abi::Signal::HUP) && !ignored.contains(signal);
             if ends && ending {
                 break;
             }
@@ -315,17 +324,22 @@ fn wait(kernel: &Arc<Kernel>, console: Option<&Console>) -> i32 {
         match kernel.wait_for_main(&waiter) {
             Some(MainEvent::Ended(GroupExit::Code(code))) => return code,
             Some(MainEvent::Ended(GroupExit::Signal { signal, .. })) => return 128 + signal.0,
-            Some(MainEvent::Stopped(_)) => {
+            Some(MainEvent::Stopped(signal)) => {
                 // As the program itself would: the user's shell gets the terminal back. An orphaned group is not
                 // stopped by the host; the guest then goes on at once.
                 let stop = || {
-                    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+                    let signal = match signal {
+                        abi::Signal::TTIN => rustix::process::Signal::TTIN,
+                        abi::Signal::TTOU => rustix::process::Signal::TTOU,
+                        _ => rustix::process::Signal::TSTP,
+                    };
+                    let _ = rustix::process::kill_current_process_group(signal);
                 };
                 match console {
                     Some(console) => console.stopped(stop),
                     None => stop(),
                 }
-                kernel.signal_main(abi::Signal::CONT);
+                kernel.signal_job(abi::Signal::CONT);
             }
             None => return 125,
         }

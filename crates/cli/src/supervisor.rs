@@ -11,9 +11,13 @@ use anyhow::Context;
 use host::process::Fork;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-/// Signals that are passed on to the guest.
-const FORWARDED: [Signal; 8] = [
+/// Added to the number of a signal that the host itself sent, as its terminals do.
+pub(crate) const BY_HOST: u8 = 0x80;
+
+/// Signals that are passed on to the guest (the first two to the console).
+const FORWARDED: [Signal; 9] = [
     Signal::WINCH,
+    Signal::CONT,
     Signal::HUP,
     Signal::INT,
     Signal::QUIT,
@@ -44,7 +48,7 @@ pub(crate) fn become_kernel(clean_up: impl FnOnce()) -> anyhow::Result<OwnedFd> 
             clean_up();
             // However the kernel ended: the user's terminal is as it was.
             if let Some((host, saved)) = terminal {
-                crate::console::restore(&host, &saved);
+                crate::console::restore_raw(&host, saved.as_ref());
             }
             std::process::exit(status);
         }
@@ -53,9 +57,10 @@ pub(crate) fn become_kernel(clean_up: impl FnOnce()) -> anyhow::Result<OwnedFd> 
 
 fn watch(kernel: i32, to_kernel: &OwnedFd, watched: &[i32]) -> i32 {
     let status = loop {
-        let signal = host::process::wait_for_signal(watched);
+        let (signal, by_host) = host::process::wait_for_signal(watched);
         if signal != Signal::CHILD.as_raw() {
-            let byte = [u8::try_from(signal).unwrap_or(0)];
+            let origin = if by_host { BY_HOST } else { 0 };
+            let byte = [u8::try_from(signal).unwrap_or(0) | origin];
             // The kernel may be gone already; its end comes next.
             let _ = rustix::io::write(to_kernel, &byte);
             continue;

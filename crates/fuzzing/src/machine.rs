@@ -184,6 +184,7 @@ impl Machine {
             workdir: b"/tmp".to_vec(),
             console: Vec::new(),
             limits,
+            ignored: abi::SigSet::EMPTY,
             as_init: false,
         }
     }

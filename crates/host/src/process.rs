@@ -2,9 +2,10 @@
 //!
 //! # Safety
 //! Forks only while there is one thread; signal sets are plain data that the calls fill.
-#![allow(unsafe_code, reason = "fork, sigwait, close_range and malloc_trim have no safe wrapper")]
+#![allow(unsafe_code, reason = "fork, sigwaitinfo, tcgetpgrp, close_range and malloc_trim have no safe wrapper")]
 
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::check;
 
@@ -46,22 +47,72 @@ pub fn block_signals(signals: &[i32]) {
     }
 }
 
-/// Waits for one of these signals, which are blocked; returns it.
-pub fn wait_for_signal(signals: &[i32]) -> i32 {
-    // SAFETY: as above; `sigwait` writes one integer.
+/// Waits for one of these signals, which are blocked; returns it, and whether the host's kernel sent it (as a terminal
+/// does) rather than a process.
+pub fn wait_for_signal(signals: &[i32]) -> (i32, bool) {
+    // SAFETY: as above; `sigwaitinfo` fills plain data.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         for signal in signals {
             libc::sigaddset(&raw mut set, *signal);
         }
-        let mut signal = 0;
+        let mut info: libc::siginfo_t = std::mem::zeroed();
         loop {
-            if libc::sigwait(&raw const set, &raw mut signal) == 0 {
-                return signal;
+            let signal = libc::sigwaitinfo(&raw const set, &raw mut info);
+            if signal > 0 {
+                return (signal, info.si_code == libc::SI_KERNEL);
             }
         }
     }
+}
+
+/// What this process is to a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its group is the one that may read and change the terminal.
+    Foreground,
+    /// Another group is: who reads is stopped by SIGTTIN, who changes settings by SIGTTOU.
+    Background,
+    /// It is not the controlling terminal: the host checks nothing.
+    Uncontrolled,
+}
+
+/// What the calling process is to terminal `fd`. Groups outside of our pid namespace all look like 0.
+pub fn standing(fd: BorrowedFd<'_>) -> Standing {
+    // SAFETY: takes integers.
+    let (foreground, own) = unsafe { (libc::tcgetpgrp(fd.as_raw_fd()), libc::getpgrp()) };
+    match foreground {
+        -1 => Standing::Uncontrolled,
+        group if group == own => Standing::Foreground,
+        _ => Standing::Background,
+    }
+}
+
+/// Whether the calling process's group is orphaned: nobody would continue it (Linux: `will_become_orphaned_pgrp`).
+/// Looked at are the ancestors only; one outside of our pid namespace counts as gone.
+pub fn is_orphaned() -> bool {
+    let Some([mut parent, own, session]) = relations("self") else { return true };
+    while parent > 1 {
+        let Some([its_parent, its_group, its_session]) = relations(&parent.to_string()) else { break };
+        if its_session != session {
+            break;
+        }
+        if its_group != own {
+            return false;
+        }
+        parent = its_parent;
+    }
+    true
+}
+
+/// A process's parent, group and session.
+fn relations(process: &str) -> Option<[i32; 3]> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name may contain anything; the state follows it.
+    let mut numbers = stat.rsplit(')').next()?.split_whitespace().skip(1).map(str::parse::<i32>);
+    let mut next = || numbers.next()?.ok();
+    Some([next()?, next()?, next()?])
 }
 
 /// Closes all descriptors from `first` on.

@@ -2,7 +2,7 @@
 //!
 //! Rust's runtime opens /dev/null in place of those that are closed before `main` runs, so that no other file gets
 //! their numbers. That is right for us, but the guest is to see what the caller had: whoever runs before the runtime
-//! looks.
+//! looks; at ignored signals (`signal`) as well.
 #![allow(
     unsafe_code,
     reason = "a constructor is named by its section; fcntl is a raw call before std is set up"
@@ -20,6 +20,7 @@ extern "C" fn look() {
             CLOSED.fetch_or(1 << fd, Ordering::Relaxed);
         }
     }
+    crate::signal::look();
 }
 
 // SAFETY: entries of .init_array are pointers to functions without needed arguments, called once before `main`.

@@ -101,6 +101,8 @@ pub struct Kernel {
     pub anon: AnonFiles,
     /// What makes the files of `memfd_create`.
     pub(crate) memory_files: std::sync::OnceLock<Box<dyn crate::mm::memfd::MemoryFiles>>,
+    /// Whether somebody outside continues umlaut when it stops.
+    continued_outside: std::sync::OnceLock<fn() -> bool>,
     /// See [`Kernel::memory_used`].
     pub(crate) memory_used: std::sync::atomic::AtomicU64,
     /// How core files are named.
@@ -159,6 +161,8 @@ pub struct MainProgramSpec {
     /// The directory to start in, seen from `fs`.
     pub workdir: Vec<u8>,
     pub limits: Limits,
+    /// Signals that it starts with ignored, as exec keeps them.
+    pub ignored: SigSet,
     /// Runs as pid 1 itself, instead of below the kernel's own init.
     pub as_init: bool,
 }
@@ -185,6 +189,7 @@ impl Kernel {
             trace,
             anon: AnonFiles::default(),
             memory_files: std::sync::OnceLock::new(),
+            continued_outside: std::sync::OnceLock::new(),
             memory_used: std::sync::atomic::AtomicU64::new(0),
             core: crate::coredump::CoreSettings::default(),
             users: Arc::default(),
@@ -219,7 +224,7 @@ impl Kernel {
             mm: Some(Mm::new(process.space, MmRecord::default())),
             files: Some(Files::new(spec.files)),
             fs: Some(spec.fs),
-            handlers: Arc::new(Handlers::default()),
+            handlers: Arc::new(Handlers::ignoring(spec.ignored)),
             cred: Arc::new(spec.cred),
             name: b"init".to_vec(),
         };
@@ -312,6 +317,28 @@ impl Kernel {
         let info = Siginfo::kill(signal, SiCode::USER, 0, 0);
         // It may have ended already.
         let _ = self.tasks.lock().send_to_group(self.main_pid(), info);
+    }
+
+    /// Sends a signal to the main program's process group, as a shell or a terminal outside does to a job.
+    pub fn signal_job(&self, signal: Signal) {
+        if !self.main_program.lock().started {
+            return self.signal_main(signal);
+        }
+        let info = Siginfo::kill(signal, SiCode::KERNEL, 0, 0);
+        // It may have ended already.
+        let _ = self.tasks.lock().send_to_process_group(self.main_pid(), info);
+    }
+
+    /// Says how to find out whether somebody outside (a shell with job control) continues umlaut when it stops; the
+    /// first word holds.
+    pub fn set_continued_outside(&self, continued: fn() -> bool) {
+        let _ = self.continued_outside.set(continued);
+    }
+
+    /// Whether this process group is the main program's, and a job of a shell's outside: it is not orphaned then, though
+    /// nobody inside would continue it.
+    pub(crate) fn is_job_outside(&self, pgid: i32) -> bool {
+        pgid == self.main_pid() && self.continued_outside.get().is_some_and(|continued| continued())
     }
 
     /// Ends the main program at once, as by SIGTERM; one that does not run yet, when it does.

@@ -110,7 +110,10 @@ impl CurrentTask {
             DefaultAction::Stop => {
                 let orphaned = || {
                     let tasks = self.kernel().tasks.lock();
-                    tasks.groups.get(&self.group().pid).is_some_and(|own| tasks.is_orphaned(own.pgid, None))
+                    let own = tasks.groups.get(&self.group().pid).map_or(0, |own| own.pgid);
+                    let orphaned = tasks.is_orphaned(own, None);
+                    drop(tasks);
+                    orphaned && !self.kernel().is_job_outside(own)
                 };
                 if !unkillable && (signal == Signal::STOP || !orphaned()) {
                     self.begin_stop(signal);

@@ -90,6 +90,15 @@ fn slot(signal: Signal) -> usize {
 }
 
 impl Handlers {
+    /// The default for all signals but these, which are ignored.
+    pub fn ignoring(signals: SigSet) -> Handlers {
+        let handlers = Handlers::default();
+        for signal in (1..=64).map(Signal).filter(|signal| signals.contains(*signal)) {
+            handlers.set(signal, Sigaction { handler: Sigaction::IGN, ..Sigaction::default() });
+        }
+        handlers
+    }
+
     /// A copy, for a fork.
     pub fn copy(&self) -> Arc<Handlers> {
         Arc::new(Handlers { actions: Mutex::new(Actions(self.actions.lock().0)) })

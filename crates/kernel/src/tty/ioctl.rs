@@ -46,6 +46,7 @@ pub(super) fn slave(
     }
     if changes(request) {
         job::check_change(terminal, task, Signal::TTOU)?;
+        terminal.claim_host();
     }
     match request {
         Ioctl::TIOCSCTTY => job::take(terminal, task, argument == 1, file.is_readable())?,

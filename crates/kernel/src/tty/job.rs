@@ -20,7 +20,7 @@ pub(super) fn check_change(terminal: &Arc<Terminal>, task: &CurrentTask, signal:
     let (_, foreground) = terminal.session();
     let own = own_group(task);
     if foreground == 0 || foreground == own {
-        return Ok(());
+        return super::host::check(terminal, task, own, signal);
     }
     let ignored = task.task.blocked().contains(signal) || task.handlers.get(signal).handler == Sigaction::IGN;
     if ignored {

@@ -2,12 +2,13 @@
 //!
 //! A [`Terminal`] is a pty pair (crate `tty`, pure data) with what makes it live: locks, wait queues, its session and
 //! foreground group. [`Ptys`] is the table of all; `slave.rs` and `master.rs` are the open files, `job.rs` the
-//! rules of job control, `ioctl.rs` the requests, `open.rs` the device nodes.
+//! rules of job control, `host.rs` what the user's terminal adds to them, `ioctl.rs` the requests, `open.rs` the device nodes.
 //!
 //! The host's terminal is no special case: its console is a pty whose master the command line pumps.
 //!
 //! Lock levels: `Tty` (one terminal), below `Tasks`; effects (signals, wakes) happen behind the lock.
 
+mod host;
 mod ioctl;
 mod job;
 mod master;
@@ -16,7 +17,7 @@ mod slave;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use abi::{Errno, FOwnerEx, FOwnerType, PollCode, SiCode, Siginfo, Signal, Winsize};
 use sync::{Mutex, SleepLock, SysResult, WaitQueue, Waiter, order};
@@ -27,6 +28,7 @@ use crate::fs::async_io::{self, tell_all};
 use crate::kernel::Kernel;
 use crate::task::CurrentTask;
 
+pub use host::HostTerminal;
 pub(crate) use job::leader_exits;
 pub use master::Master;
 pub(crate) use open::use_as_console;
@@ -53,6 +55,8 @@ pub struct Terminal {
     async_masters: AsyncFiles,
     /// A slave with such an owner could not write all: the owner hears when there is room (Linux: `TTY_DO_WRITE_WAKEUP`).
     slave_wants_room: AtomicBool,
+    /// The host's terminal that it stands for, if it is the console.
+    host: OnceLock<Box<dyn HostTerminal>>,
 }
 
 struct State {
@@ -81,6 +85,7 @@ impl Terminal {
             async_slaves: AsyncFiles::default(),
             async_masters: AsyncFiles::default(),
             slave_wants_room: AtomicBool::new(false),
+            host: OnceLock::new(),
         })
     }
 

@@ -83,6 +83,7 @@ impl FileOps for Slave {
             return Ok(0);
         }
         job::check_change(&self.terminal, task, Signal::TTIN)?;
+        self.terminal.claim_host();
         let _turn = self.terminal.read_turn.lock_interruptible(&task.waiter)?;
         let max = to.room().min(64 << 10);
         let (call, mut last_byte, mut ready, mut waited) = (Instant::now(), Instant::now(), 0, false);
@@ -191,6 +192,7 @@ impl FileOps for Slave {
     }
 
     fn poll(&self, _: &FileDescription) -> Ready {
+        self.terminal.claim_host();
         let state = self.terminal.state.lock();
         let events =
             if state.pair.is_hung_up(self.opened) { PtyPair::HUNG_UP } else { state.pair.poll_slave() };
