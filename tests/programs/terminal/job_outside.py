@@ -28,7 +28,7 @@ class Jobs(Shell):
             time.sleep(0.1)
         self.give_up("the job did not take the terminal")
     def fg(self, job=1): self.send(f"fg %{job}\n"); self.expect(r"\r\n"); self.expect(r"\r\n"); self.taken()
-    def left(self): self.send("exit\n"); self.expect("exit"); return self.restored()
+    def left(self): self.send("exit\n"); self.wait(); return self.restored()
 
 t = Jobs()
 t.command("$RUN cat &"); print("cat &:", t.becomes("Stopped"))
