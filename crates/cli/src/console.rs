@@ -193,7 +193,8 @@ impl Console {
             .create(kernel, uid, kernel::tty::TTY_GROUP)
             .map_err(|error| anyhow::anyhow!("making the console: {error}"))?;
         terminal.unlock();
-        let change = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).context("making an eventfd")?;
+        let change =
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).context("making an eventfd")?;
         let shows = streams.contains(&1) && host::process::standing(fd.as_fd()) == Standing::Foreground;
         let host = Host { fd, saved: Mutex::default(), claimed: AtomicBool::new(shows), change };
         let mut console = Console { host: Arc::new(host), terminal, output: None, streams };

@@ -2,7 +2,10 @@
 //!
 //! # Safety
 //! Forks only while there is one thread; signal sets are plain data that the calls fill.
-#![allow(unsafe_code, reason = "fork, sigwaitinfo, tcgetpgrp, close_range and malloc_trim have no safe wrapper")]
+#![allow(
+    unsafe_code,
+    reason = "fork, sigwaitinfo, tcgetpgrp, close_range and malloc_trim have no safe wrapper"
+)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
