@@ -16,7 +16,8 @@ class Jobs(Shell):
     def becomes(self, what, job=1):
         for _ in range(300):
             now = self.state(job)
-            if now == what: return now
+            # bash forgets a job once it has said Done at a prompt.
+            if now == what or (what, now) == ("Done", "no such job"): return what
             time.sleep(0.1)
         return f"{now}, not {what}"
     def cooked(self): return bool(termios.tcgetattr(self.master)[3] & termios.ICANON)
