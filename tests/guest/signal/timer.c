@@ -133,8 +133,15 @@ CASE(posix_timer_and_its_siginfo) {
     CHECK_ERRNO(syscall(SYS_timer_gettime, id, &left), EINVAL);
 }
 
+// The greatest overrun count seen: on a busy machine another expiry follows before the first is looked at.
+static volatile int most;
+static void keep_most(int sig, siginfo_t *info, void *context) {
+    keep_info(sig, info, context);
+    if (info->si_overrun > most) most = info->si_overrun;
+}
+
 CASE(overruns_are_counted) {
-    handle_info(SIGRTMIN, keep_info, 0);
+    handle_info(SIGRTMIN, keep_most, 0);
     block(SET(SIGRTMIN));
     int id = timer_make(CLOCK_MONOTONIC, SIGRTMIN, NULL);
     timer_set(id, 5, 5);
@@ -147,14 +154,16 @@ CASE(overruns_are_counted) {
     unblock(SET(SIGRTMIN));
     CHECK_GE(hits, 1);
     CHECK_GE(last.si_overrun, 0);
-    int first = hits;
-    (void)first;
     block(SET(SIGRTMIN));
+    most = 0;
+    int first = hits;
     sleep_ms(60);
+    CHECK_EQ(hits, first);
     unblock(SET(SIGRTMIN));
     // Queued once however often it fired; the rest is the overrun count.
-    CHECK_LE(hits, first + 2);
-    CHECK_GE(last.si_overrun, 5);
+    CHECK_GE(hits, first + 1);
+    CHECK_GE(most, 5);
+    block(SET(SIGRTMIN));
     CHECK_EQ(syscall(SYS_timer_getoverrun, id), last.si_overrun);
     CHECK_OK(syscall(SYS_timer_delete, id));
 }
