@@ -13,6 +13,8 @@ pub mod interpreter;
 use abi::{GUEST_TOP, PAGE_SIZE};
 
 // Offsets in struct seccomp_data.
+const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
+
 /// Where the number is.
 pub const NR: u32 = 0;
 /// Where the architecture is.
@@ -177,6 +179,15 @@ impl Assembler {
         }
         self.jump(otherwise);
         self.place(known);
+    }
+
+    /// Allows the time calls of the vsyscall page, which the host emulates.
+    pub fn allow_vsyscall_time(&mut self, allow: Label, otherwise: Label) {
+        self.require_page(VSYSCALL, otherwise);
+        self.load(NR);
+        for number in [libc::SYS_gettimeofday, libc::SYS_time, libc::SYS_getcpu] {
+            self.jump_if(libc::BPF_JEQ, number as u32, allow);
+        }
     }
 
     /// The program.

@@ -32,7 +32,6 @@ const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const AUDIT_ARCH_I386: u32 = 0x4000_0003;
 /// `getpid` of 32-bit code, what a call of its kind becomes under `SYSCALL`.
 const GETPID_32: u32 = 20;
-const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
 
 /// How the arguments of a call from the stub are checked.
 enum Check {
@@ -125,11 +124,7 @@ pub(crate) fn filter(text: u64) -> Vec<Instruction> {
     a.place(elsewhere);
     a.load(NR);
     a.jump_if(libc::BPF_JEQ, libc::SYS_getpid as u32, allow);
-    a.require_page(VSYSCALL, kill);
-    a.load(NR);
-    for number in [libc::SYS_gettimeofday, libc::SYS_time, libc::SYS_getcpu] {
-        a.jump_if(libc::BPF_JEQ, number as u32, allow);
-    }
+    a.allow_vsyscall_time(allow, kill);
     a.place(kill);
     a.emit(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_KILL_PROCESS);
     a.place(allow);

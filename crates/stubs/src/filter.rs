@@ -13,7 +13,6 @@ use crate::layout::Layout;
 use crate::stub::Label;
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
-const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
 
 /// Flags of a fork: no exit signal of its own.
 pub(crate) const CLONE_FORK: u32 = libc::CLONE_PARENT.cast_unsigned();
@@ -202,13 +201,8 @@ pub(crate) fn filter(layout: Layout) -> Vec<Instruction> {
         check(&mut a, layout, slot.check, trap);
         a.jump(allow);
     }
-    // The vsyscall page, which the host emulates, may tell the time.
     a.place(elsewhere);
-    a.require_page(VSYSCALL, trap);
-    a.load(NR);
-    for number in [libc::SYS_gettimeofday, libc::SYS_time, libc::SYS_getcpu] {
-        a.jump_if(libc::BPF_JEQ, number as u32, allow);
-    }
+    a.allow_vsyscall_time(allow, trap);
     a.place(trap);
     a.emit(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_TRAP);
     a.place(allow);

@@ -4,6 +4,7 @@ use guest_process::bpf::interpreter::{Data, verdict};
 
 use super::*;
 
+const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
 const VSYSCALL_CALLS: [u32; 3] = [96, 201, 309];
 
 /// What should be allowed from the instruction of `slot`.
