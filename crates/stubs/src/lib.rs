@@ -5,7 +5,7 @@
 //! a guest thread and its kernel thread share).
 //!
 //! Modules: `stub` and `stub/*.s` (our code in guest processes), `layout` (where things lie), `filter` (what the
-//! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `kick`, `calls`, `clone`, `leaf` (what is served without
+//! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `registers`, `kick`, `calls`, `clone`, `leaf` (what is served without
 //! the kernel), `patch` (call sites made to jump to the stub), `state`
 //! (x87, SSE, …), `spawner` (where processes come from), `reaper` (their deaths), `strays` (processes that
 //! nobody ordered).
@@ -26,6 +26,7 @@ mod layout;
 mod leaf;
 mod patch;
 mod reaper;
+mod registers;
 mod shared;
 mod spawner;
 mod state;

@@ -16,6 +16,7 @@ use platform::{
 use crate::channel::{self, Bell, Channel, Channels, Waited};
 use crate::kick::Kick;
 use crate::layout::*;
+use crate::registers;
 use crate::shared::Shared;
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
@@ -112,33 +113,7 @@ impl Guest {
     /// The guest's registers.
     pub(crate) fn fetch(&mut self) -> &mut Registers {
         if !self.known {
-            let word = |index: u64| self.channel.get(REGS + index * 8);
-            self.regs = Registers {
-                r15: word(0),
-                r14: word(1),
-                r13: word(2),
-                r12: word(3),
-                rbp: word(4),
-                rbx: word(5),
-                r11: word(6),
-                r10: word(7),
-                r9: word(8),
-                r8: word(9),
-                rax: word(10),
-                rcx: word(11),
-                rdx: word(12),
-                rsi: word(13),
-                rdi: word(14),
-                orig_rax: u64::MAX,
-                rip: word(16),
-                cs: word(17),
-                rflags: word(18),
-                rsp: word(19),
-                ss: word(20),
-                fs_base: word(21),
-                gs_base: if word(22) == self.channel_address() { 0 } else { word(22) },
-                ..Registers::default()
-            };
+            self.regs = registers::read(&self.channel, self.channel_address());
             self.gs_base = self.regs.gs_base;
             self.known = true;
         }
@@ -147,47 +122,13 @@ impl Guest {
 
     /// Puts changed registers into the channel. `false`: user code cannot have them.
     fn write_back(&mut self) -> bool {
-        const LIMIT: u64 = 1 << 47;
         if !self.changed {
             return true;
         }
-        let r = &self.regs;
-        let possible = r.cs == Registers::USER_CS
-            && r.ss == Registers::USER_SS
-            && [r.rip, r.fs_base, r.gs_base].iter().all(|address| *address < LIMIT);
-        if !possible {
+        if !registers::write(&self.channel, &self.regs) {
             return false;
         }
-        let flags = r.rflags & (Registers::USER_FLAGS | 1 << 21) | 0x202;
-        let words = [
-            r.r15,
-            r.r14,
-            r.r13,
-            r.r12,
-            r.rbp,
-            r.rbx,
-            r.r11,
-            r.r10,
-            r.r9,
-            r.r8,
-            r.rax,
-            r.rcx,
-            r.rdx,
-            r.rsi,
-            r.rdi,
-            u64::MAX,
-            r.rip,
-            r.cs,
-            flags,
-            r.rsp,
-            r.ss,
-            r.fs_base,
-            r.gs_base,
-        ];
-        for (index, word) in (0u64..).zip(words) {
-            self.channel.set(REGS + index * 8, word);
-        }
-        self.gs_base = r.gs_base;
+        self.gs_base = self.regs.gs_base;
         self.changed = false;
         self.by_call = false;
         true
