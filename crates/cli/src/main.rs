@@ -2,7 +2,7 @@
 //!
 //! `options.rs` says what can be asked for; `run.rs` puts a kernel together and starts it, `supervisor.rs` watches
 //! over it, `cgroup.rs` bounds its memory, `root.rs` composes what guests see of the host, `program.rs` what they start with; `check.rs` probes
-//! the host.
+//! the host, `sites.rs` explains what is patched.
 
 /// Prints a line on stderr, which may be closed or full: that is no reason to fail in another way.
 macro_rules! complain {
@@ -19,6 +19,7 @@ mod outside;
 mod program;
 mod root;
 mod run;
+mod sites;
 mod supervisor;
 
 use std::io::Write;
@@ -32,6 +33,7 @@ fn main() {
         Command::Run(run) => run::run(&run),
         Command::Stat(options) => outside::stat::stat(&options),
         Command::Ps { target } => outside::ps::ps(target.as_deref()),
+        Command::ExplainSites { file, left } => sites::explain(&file, left),
         Command::Check => check::check(),
         Command::Bench(bench) => std::env::current_exe()
             .map_err(anyhow::Error::from)

@@ -61,6 +61,14 @@ pub(crate) enum Command {
     },
     /// Probe the host: what it offers, and which platform `--platform auto` takes
     Check,
+    /// List the system-call sites of a program or library, and how the platform stub treats each
+    ExplainSites {
+        /// The program or library
+        file: PathBuf,
+        /// Only those that are left to SIGSYS
+        #[arg(long)]
+        left: bool,
+    },
     /// Measure: workloads natively and inside, side by side
     Bench(Box<bench::Options>),
 }

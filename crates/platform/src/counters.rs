@@ -71,6 +71,9 @@ events! {
     /// A copy to guest memory, and its bytes.
     CopyOut = "copies_out",
     BytesOut = "bytes_out",
+    /// A call came to the kernel by a patched site, and by the host's SIGSYS: on the platform `stub` each comes by one.
+    BySite = "calls_by_site",
+    ByTrap = "calls_by_sigsys",
     /// A call that Linux does not have.
     UnknownCall = "calls_unknown",
     /// The kernel failed in a handler.

@@ -41,6 +41,7 @@ use guest_process::Spawner;
 use platform::{Capabilities, NewProcess, PatchedProgram, Platform, PlatformError};
 
 pub use filter::reachable_host_calls;
+pub use patch::{ExplainedSite, Left, Shape, explain as explain_sites};
 pub use shared::{Options, host_lacks};
 
 use crate::patch::Patcher;

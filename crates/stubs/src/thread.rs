@@ -211,6 +211,7 @@ impl Guest {
         let code = self.channel.get32(SIGNAL + 4).cast_signed();
         match signal {
             libc::SIGSYS => {
+                self.counters.add(Event::ByTrap, 1);
                 let arch = self.channel.get32(SIGNAL + 16);
                 self.call(arch == AUDIT_ARCH_X86_64)
             }
@@ -312,6 +313,7 @@ impl Context for Guest {
         match reason {
             Ok(reason::CALLED) => {
                 self.by_call = true;
+                self.counters.add(Event::BySite, 1);
                 self.call(true)
             }
             Ok(reason::TRAPPED) => self.trapped(),

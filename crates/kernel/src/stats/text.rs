@@ -93,6 +93,11 @@ impl Kernel {
             text.push_str(&row(calls.name, calls.counts));
         }
         text.push_str(&row("all", Place::ALL.map(|place| totals.calls_at(place))));
+        if totals.calls_at(Place::Stub) > 0 {
+            text.push_str(
+                "  (what the stub served is the guests' own word: they can write to its counters)\n",
+            );
+        }
         text.push_str("umlaut: everything else\n");
         for (name, value) in self.stat_figures().iter().filter(|(name, _)| !is_of_the_table(name)) {
             let _ = writeln!(text, "  {name:<32}{value:>12}");

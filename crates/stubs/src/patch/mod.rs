@@ -5,10 +5,11 @@
 //! of instructions moves, so a stray jump to it still works, by SIGSYS. Trampolines lie behind the file's last
 //! segment, so their distance is the same in every process, and one sealed memory file serves them all.
 //!
-//! `sites` finds, `trampoline` writes, `elf` says where the text is; [`Patcher`] keeps what it has done, by the
-//! file's identity and times.
+//! `sites` finds, `trampoline` writes, `elf` says where the text is, `explain` tells the user; [`Patcher`] keeps what
+//! it has done, by the file's identity and times.
 
 mod elf;
+mod explain;
 mod sites;
 mod trampoline;
 
@@ -21,7 +22,10 @@ use std::sync::Arc;
 use abi::PAGE_SIZE;
 use parking_lot::Mutex;
 use platform::PatchedProgram;
+
+pub use explain::{ExplainedSite, Shape, explain};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
+pub use sites::Left;
 
 /// Text longer than this is left alone: looking through it would delay the program's start.
 const MAX_TEXT: u64 = 16 << 20;
@@ -77,13 +81,8 @@ impl Patcher {
     }
 
     fn make(&self, file: BorrowedFd<'_>) -> io::Result<Option<PatchedProgram>> {
-        let Some(span) = elf::text(file)? else { return Ok(None) };
-        if span.len > MAX_TEXT {
-            return Ok(None);
-        }
-        let mut text = vec![0; usize::try_from(span.len).unwrap_or(0)];
-        let read = read_at(file, &mut text, span.offset)?;
-        let found = sites::find(text.get(..read.min(span.code_len)).unwrap_or(&[]));
+        let Ok((span, mut text, code_len)) = read_text(file)? else { return Ok(None) };
+        let found = sites::find(text.get(..code_len).unwrap_or(&[]));
         if found.is_empty() {
             return Ok(None);
         }
@@ -101,6 +100,21 @@ impl Patcher {
             sites: written.sites,
         }))
     }
+}
+
+/// The text of a program: where it is, its bytes, and how many of them are code.
+type Text = (elf::Text, Vec<u8>, usize);
+
+/// Reads it, or says why it is left alone.
+fn read_text(file: BorrowedFd<'_>) -> io::Result<Result<Text, &'static str>> {
+    let span = match elf::text(file)? {
+        Ok(span) if span.len <= MAX_TEXT => span,
+        Ok(_) => return Ok(Err("its text is longer than 16 MiB")),
+        Err(why) => return Ok(Err(why)),
+    };
+    let mut text = vec![0; usize::try_from(span.len).unwrap_or(0)];
+    let read = read_at(file, &mut text, span.offset)?;
+    Ok(Ok((span, text, read.min(span.code_len))))
 }
 
 fn version(file: BorrowedFd<'_>) -> Option<Version> {

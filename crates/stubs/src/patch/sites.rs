@@ -16,7 +16,7 @@ pub(super) struct Site {
     pub(super) displaced: Displaced,
 }
 
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
+pub(super) const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// Bytes of a jump.
 const JUMP: usize = 5;
 /// Unwinders know signal frames by the bytes of the code that calls it.
@@ -26,26 +26,81 @@ const STARTS: std::ops::RangeInclusive<usize> = 20..=51;
 /// Of those, how many may disagree.
 const DISSENT: usize = 8;
 
+/// Two bytes that are a `syscall`, or look like one: where, and what is done with it, or why nothing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) at: usize,
+    pub(super) site: Result<Site, Left>,
+}
+
+/// Why a site is left to SIGSYS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// No instruction begins there: constants, or part of a longer one.
+    NoInstruction,
+    /// Unwinders know signal frames by the bytes of the code that calls `rt_sigreturn`.
+    SigReturn,
+    /// Neither the instruction before it nor the one behind it gives room for a jump.
+    NoRoom,
+    /// The instruction behind it does not work elsewhere: it branches, returns, or refers to where it is.
+    NotMovable,
+    /// A branch may lead to the instruction behind it.
+    BranchTarget,
+    /// The jump of the site before it is there.
+    Overlaps,
+}
+
+impl std::fmt::Display for Left {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Left::NoInstruction => "no instruction begins there, or that cannot be told",
+            Left::SigReturn => "it may be rt_sigreturn, which unwinders know by its bytes",
+            Left::NoRoom => "no instruction beside it is long enough",
+            Left::NotMovable => "the instruction behind it does not work elsewhere",
+            Left::BranchTarget => "a branch may lead behind it",
+            Left::Overlaps => "the jump of the site before it is there",
+        })
+    }
+}
+
 /// All sites that may be patched, in order.
 pub(super) fn find(text: &[u8]) -> Vec<Site> {
-    let mut sites = Vec::new();
-    let mut behind = Vec::new();
-    for at in memchr::memmem::find_iter(text, &SYSCALL) {
-        match site_before(text, at) {
-            Verdict::Site(site) => sites.push(site),
-            Verdict::Never => {}
-            Verdict::Other => behind.extend(site_behind(text, at)),
+    examine(text).into_iter().filter_map(|found| found.site.ok()).collect()
+}
+
+/// All that look like sites, in order.
+pub(super) fn examine(text: &[u8]) -> Vec<Found> {
+    let verdict = |at| match site_before(text, at) {
+        Verdict::Site(site) => Ok(site),
+        Verdict::Never => Err(Left::SigReturn),
+        Verdict::Other => site_behind(text, at),
+    };
+    let mut found: Vec<Found> =
+        memchr::memmem::find_iter(text, &SYSCALL).map(|at| Found { at, site: verdict(at) }).collect();
+    let behind: Vec<Site> =
+        found.iter().filter_map(|found| found.site.ok()).filter(Site::is_behind).collect();
+    let targets = branch_targets(text, &behind);
+    let mut end = 0;
+    for found in &mut found {
+        match found.site {
+            Ok(site) if site.is_behind() && targets.contains(&(site.at + SYSCALL.len())) => {
+                found.site = Err(Left::BranchTarget);
+            }
+            // Each jump to itself: none begins within another.
+            Ok(site) if site.at < end => found.site = Err(Left::Overlaps),
+            Ok(site) => end = site.end(),
+            Err(_) => {}
         }
     }
-    let targets = branch_targets(text, &behind);
-    sites.extend(behind.into_iter().filter(|site| !targets.contains(&(site.at + SYSCALL.len()))));
-    sites.sort_unstable_by_key(|site| site.at);
-    // Each jump to itself: none begins within another.
-    sites.dedup_by(|next, site| next.at < site.end());
-    sites
+    found
 }
 
 impl Site {
+    /// Whether the instruction behind the `syscall` makes room.
+    pub(super) fn is_behind(&self) -> bool {
+        matches!(self.displaced, Displaced::Behind(_))
+    }
+
     /// Behind everything that it changes.
     pub(super) fn end(&self) -> usize {
         match self.displaced {
@@ -91,21 +146,28 @@ fn loaded_number(bytes: &[u8]) -> Option<u64> {
 }
 
 /// The site whose `syscall` is at `at`, with the instruction behind it.
-fn site_behind(text: &[u8], at: usize) -> Option<Site> {
-    // Whatever loads 15 into eax a little before may lead here: mov eax, 15 is enough to leave it alone.
-    let before = text.get(at.saturating_sub(16)..at)?;
-    if memchr::memmem::find(before, &[15, 0, 0, 0]).is_some() || !is_boundary(text, at) {
-        return None;
+fn site_behind(text: &[u8], at: usize) -> Result<Site, Left> {
+    if !is_boundary(text, at) {
+        return Err(Left::NoInstruction);
     }
-    let next = decode(text.get(at + SYSCALL.len()..)?);
+    // Whatever loads 15 into eax a little before may lead here: mov eax, 15 is enough to leave it alone.
+    let before = text.get(at.saturating_sub(16)..at).unwrap_or(&[]);
+    if memchr::memmem::find(before, &[15, 0, 0, 0]).is_some() {
+        return Err(Left::SigReturn);
+    }
+    let next = decode(text.get(at + SYSCALL.len()..).unwrap_or(&[]));
     let movable = !next.is_invalid()
         && next.flow_control() == FlowControl::Next
         && !next.is_ip_rel_memory_operand()
         // `popf` may set TF, and would step the jump back.
         && ![Code::Syscall, Code::Sysenter, Code::Popfq, Code::Popfw].contains(&next.code());
-    let len = u8::try_from(next.len()).ok()?;
-    let long_enough = SYSCALL.len() + usize::from(len) >= JUMP;
-    (movable && long_enough).then_some(Site { at, displaced: Displaced::Behind(len) })
+    match u8::try_from(next.len()) {
+        _ if !movable => Err(Left::NotMovable),
+        Ok(len) if SYSCALL.len() + usize::from(len) >= JUMP => {
+            Ok(Site { at, displaced: Displaced::Behind(len) })
+        }
+        _ => Err(Left::NoRoom),
+    }
 }
 
 /// Of the places behind these sites' `syscall`s, those that a branch may lead to: whatever bytes look like the
@@ -199,9 +261,25 @@ mod tests {
         // A branch may lead between them: je, two bytes before the syscall.
         let text = code(&[&[0x48, 0x89, 0xf8, 0x74, 2, 0x0f, 0x05], &COMPARE, &[0xc3; 8]]);
         assert_eq!(find(&text), []);
+        assert_eq!(examine(&text), [Found { at: 69, site: Err(Left::BranchTarget) }]);
         // A return is not displaced, and nothing that is too short.
         assert_eq!(find(&code(&[&[0x48, 0x89, 0xf8, 0x0f, 0x05, 0xc3], &[0x90; 8]])), []);
         assert_eq!(find(&code(&[&[0x48, 0x89, 0xf8, 0x0f, 0x05, 0x85, 0xc0], &[0x90; 8]])), []);
+    }
+
+    /// What is left alone is listed, with the reason.
+    #[test]
+    fn each_site_that_is_left_has_its_reason() {
+        let left = |parts: &[&[u8]]| examine(&code(parts)).iter().map(|found| found.site).collect::<Vec<_>>();
+        assert_eq!(left(&[&[0xb8, 15, 0, 0, 0, 0x0f, 0x05]]), [Err(Left::SigReturn)]);
+        assert_eq!(left(&[&[0x48, 0x89, 0xf8, 0x0f, 0x05, 0xc3], &[0x90; 8]]), [Err(Left::NotMovable)]);
+        assert_eq!(left(&[&[0x48, 0x89, 0xf8, 0x0f, 0x05, 0x85, 0xc0], &[0x90; 8]]), [Err(Left::NoRoom)]);
+        let constant = [0x48, 0xb9, 0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0];
+        assert_eq!(left(&[&constant, &[0x90; 16]]), [Err(Left::NoInstruction)]);
+        // syscall; then a five-byte load right behind it: one is displaced with the first, the second stays.
+        let two: [&[u8]; 4] =
+            [&[0x48, 0x89, 0xf8, 0x0f, 0x05], &[0xb8, 39, 0, 0, 0], &[0x0f, 0x05], &[0xc3; 8]];
+        assert!(matches!(left(&two)[..], [Ok(_), Err(Left::Overlaps)]), "{:?}", left(&two));
     }
 
     /// The same bytes as the tail of a longer instruction: mov r8d, 39.
