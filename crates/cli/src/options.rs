@@ -169,6 +169,9 @@ pub(crate) struct RunOptions {
     /// Leave programs' code as it is: every system call traps (slower; for programs that check their own code)
     #[arg(long, help_heading = "Platform")]
     pub no_patch: bool,
+    /// Have all reads and writes of files go to the kernel (slower; to be measured)
+    #[arg(long, help_heading = "Platform")]
+    pub no_delegate: bool,
     /// Leave guest and kernel threads wherever the host puts them (slower; to be measured)
     #[arg(long, help_heading = "Platform")]
     pub no_placement: bool,

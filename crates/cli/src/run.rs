@@ -228,6 +228,7 @@ fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<
         let wanted = stubs::Options {
             batch: !options.no_batch,
             patch: !options.no_patch,
+            delegate: !options.no_delegate,
             namespace: true,
             placement: !options.no_placement,
             data_limit: memory.map(|limit| limit.saturating_mul(4)),

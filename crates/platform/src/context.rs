@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use abi::{Errno, UserAddr};
 
-use crate::{AddressSpace, Counters, HostCall, HostCallFailure, Meter, PatchedProgram, Registers, Trap};
+use crate::{
+    AddressSpace, Counters, DelegatedFile, Delegations, HostCall, HostCallError, HostCallFailure, Meter,
+    PatchedProgram, Registers, Trap,
+};
 
 /// What a platform can do, as data.
 #[derive(Clone, Debug)]
@@ -116,6 +119,21 @@ pub trait Context {
     /// What the identity calls of this thread answer from now on, where the platform serves them itself.
     fn set_identity(&mut self, identity: &Identity) {
         let _ = identity;
+    }
+
+    /// What it holds of files that it uses without the kernel. `None`: this platform delegates nothing.
+    fn delegations(&self) -> Option<Arc<dyn Delegations>> {
+        None
+    }
+
+    /// Lets it use a file without the kernel: what it then reads, writes and seeks by that number is not reported. If it
+    /// holds one by that number, only the budget is new.
+    ///
+    /// # Errors
+    /// `ENOSYS`: this platform delegates nothing; `EMFILE`: its process has no room for more.
+    fn delegate(&mut self, file: &DelegatedFile<'_>) -> Result<(), HostCallError> {
+        let _ = file;
+        Err(HostCallError::Failed(Errno::ENOSYS))
     }
 
     /// What it has used.

@@ -17,6 +17,7 @@ pub mod code;
 pub mod conformance;
 mod context;
 mod counters;
+mod delegation;
 #[cfg(feature = "testing")]
 pub mod mock;
 mod registers;
@@ -30,6 +31,7 @@ pub use context::{
     Capabilities, Context, Identity, Interrupter, NewContext, NewProcess, Platform, PlatformError,
 };
 pub use counters::{Block, CALLS, Counters, Event, Place};
+pub use delegation::{DelegatedFile, DelegatedIo, Delegations};
 pub use registers::Registers;
 pub use space::{AddressSpace, GuestRange, Reach, Vdso};
 pub use text::{Displaced, PatchedProgram, PatchedSite};

@@ -133,7 +133,7 @@ impl Guest {
         self.copy_state_to(&channel, slot)?;
         let process = Arc::new(process);
         let watch = self.shared.reaper.watch(&process)?;
-        Ok((Inside { process, channels: Arc::clone(channels), watch }, channel))
+        Ok((Inside { process, channels: Arc::clone(channels), watch, handed: Arc::default() }, channel))
     }
 
     pub(crate) fn clone_thread(&mut self) -> Result<Box<dyn NewContext>, PlatformError> {
@@ -179,6 +179,10 @@ impl Guest {
 
     /// Ends the host thread; a leader sleeps on instead, since its process needs it.
     pub(crate) fn end(&mut self) {
+        // Its descriptors would stay with the process's other threads.
+        if !self.is_dead() && Arc::strong_count(&self.inside.process) > 2 {
+            self.close_handed();
+        }
         let process = &self.inside.process;
         let leader = self.tid == process.tgid;
         // Two references are this thread's own.

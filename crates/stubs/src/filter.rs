@@ -51,6 +51,8 @@ pub(crate) enum Check {
     HandOver,
     /// The channels of a fork child: their exact place.
     Channels,
+    /// The descriptor is not the control socket.
+    Handed,
     /// A new thread: its flags, no parent's tid and no TLS.
     Thread,
 }
@@ -93,6 +95,10 @@ impl Check {
             Check::Channels => {
                 ("the channels' exact place, length, protection and flags", "a fork child's own channels")
             }
+            Check::Handed => (
+                "descriptors other than the control socket",
+                "only what the kernel hands it, regular files, at their access",
+            ),
             Check::Thread => ("flags of a thread, no parent's tid, no TLS", "a thread of the same process"),
         }
     }
@@ -126,6 +132,15 @@ pub(crate) const SLOTS_OF_CALLS: &[Slot] = &[
     slot(Label::umlaut_sleep_call, libc::SYS_futex, Check::HandOver),
     slot(Label::umlaut_sigreturn_call, libc::SYS_rt_sigreturn, Check::None),
     slot(Label::umlaut_yield_call, libc::SYS_sched_yield, Check::None),
+    slot(Label::umlaut_read_call, libc::SYS_read, Check::Handed),
+    slot(Label::umlaut_write_call, libc::SYS_write, Check::Handed),
+    slot(Label::umlaut_pread_call, libc::SYS_pread64, Check::Handed),
+    slot(Label::umlaut_pwrite_call, libc::SYS_pwrite64, Check::Handed),
+    slot(Label::umlaut_lseek_call, libc::SYS_lseek, Check::Handed),
+    slot(Label::umlaut_readv_call, libc::SYS_readv, Check::Handed),
+    slot(Label::umlaut_writev_call, libc::SYS_writev, Check::Handed),
+    slot(Label::umlaut_preadv_call, libc::SYS_preadv, Check::Handed),
+    slot(Label::umlaut_pwritev_call, libc::SYS_pwritev, Check::Handed),
     slot(Label::umlaut_futex_call, libc::SYS_futex, Check::Futex),
     slot(Label::umlaut_block_call, libc::SYS_futex, Check::Futex),
     slot(Label::umlaut_block_waitv_call, libc::SYS_futex_waitv, Check::OneOf(2, &[0])),
@@ -254,6 +269,11 @@ fn check(a: &mut Assembler, layout: Layout, check: Check, trap: Place) {
             a.require_one_of(2, &[(libc::PROT_READ | libc::PROT_WRITE) as u32], trap);
             a.require_one_of(3, &[(libc::MAP_SHARED | libc::MAP_FIXED) as u32], trap);
             a.require_one_of(5, &[0], trap);
+        }
+        Check::Handed => {
+            // Descriptors are 32 bits wide, whatever is above.
+            a.load(low(0));
+            a.jump_if(libc::BPF_JEQ, CONTROL_FD, trap);
         }
         Check::Thread => {
             a.require_one_of(0, &[CLONE_THREAD], trap);

@@ -56,6 +56,15 @@ pub(crate) const REGS: u64 = 0x100;
 pub(crate) const IDENTITY: u64 = 0x200;
 /// u64 for each leaf: calls that it has served.
 pub(crate) const SERVED: u64 = 0x240;
+/// u32: numbers that [`HANDED`] has entries for; 0 until something is delegated.
+pub(crate) const HANDED_COUNT: u64 = 0x300;
+/// u64: bytes that may be written to files whose entry says [`PAID`].
+pub(crate) const BUDGET: u64 = 0x308;
+/// u64 each: bytes read from and written to delegated files.
+pub(crate) const READ_CHARS: u64 = 0x310;
+pub(crate) const WRITTEN_CHARS: u64 = 0x318;
+/// u64 × 5: what a leaf on a delegated file keeps.
+pub(crate) const KEPT: u64 = 0x320;
 /// u8 for each number below [`DISPATCHED`]: how the stub serves it, 0: not at all.
 pub(crate) const DISPATCH: u64 = 0x400;
 pub(crate) const DISPATCHED: u64 = 0x200;
@@ -75,6 +84,14 @@ pub(crate) const XSTATE: u64 = 0x2000;
 pub(crate) const XSTATE_SIZE: u64 = 0x3000;
 /// Room for what does not fit elsewhere: the filter's program at the start.
 pub(crate) const WINDOW: u64 = 0x5000;
+/// Delegated files, u32 each, by the guest's number: the host's, shifted by [`HANDED_SHIFT`], and what it is good for.
+/// 0: none.
+pub(crate) const HANDED: u64 = 0x8000;
+pub(crate) const HANDED_SHIFT: u32 = 3;
+pub(crate) const MAY_READ: u32 = 1;
+pub(crate) const MAY_WRITE: u32 = 2;
+/// Writing takes of the budget.
+pub(crate) const PAID: u32 = 4;
 /// The alternate signal stack: to the channel's end.
 pub(crate) const STACK: u64 = 0x9000;
 /// Where the frame lies by which a new thread begins: a `ucontext`.
@@ -108,8 +125,14 @@ pub(crate) enum Order {
     Fork = 6,
     Thread = 7,
     Exit = 8,
+    /// Receives a descriptor and keeps it.
+    Keep = 9,
+    /// Closes descriptors; then done, or as `ResumeCall`, or as `ResumeFull`.
+    Close = 10,
+    CloseResumeCall = 11,
+    CloseResumeFull = 12,
 }
-pub(crate) const ORDERS: u64 = 9;
+pub(crate) const ORDERS: u64 = 13;
 
 /// Where everything of ours lies in guest processes: the same in all of one kernel.
 #[derive(Clone, Copy, Debug)]

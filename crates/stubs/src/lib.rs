@@ -6,7 +6,7 @@
 //!
 //! Modules: `stub` and `stub/*.s` (our code in guest processes), `layout` (where things lie), `filter` (what the
 //! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `registers`, `kick`, `calls`, `clone`, `leaf` (what is served without
-//! the kernel), `patch` (call sites made to jump to the stub), `state`
+//! the kernel), `delegate` (files that guests use by themselves), `patch` (call sites made to jump to the stub), `state`
 //! (x87, SSE, …), `spawner` (where processes come from), `reaper` (their deaths), `strays` (processes that
 //! nobody ordered).
 //!
@@ -20,6 +20,7 @@
 mod calls;
 mod channel;
 mod clone;
+mod delegate;
 mod filter;
 mod kick;
 mod layout;

@@ -18,6 +18,8 @@ pub struct Options {
     pub batch: bool,
     /// Patch the system-call sites of programs; else every call traps.
     pub patch: bool,
+    /// Hand regular files that keep being read or written to guest threads, which then use them without the kernel.
+    pub delegate: bool,
     /// Keep a guest thread on the CPU of the kernel thread that serves it.
     pub placement: bool,
     /// Put guest processes into a pid namespace, where the host allows one: they end with it whatever they do.
@@ -29,7 +31,14 @@ pub struct Options {
 impl Default for Options {
     /// Everything on that makes it fast.
     fn default() -> Options {
-        Options { batch: true, patch: true, placement: true, namespace: true, data_limit: None }
+        Options {
+            batch: true,
+            patch: true,
+            delegate: true,
+            placement: true,
+            namespace: true,
+            data_limit: None,
+        }
     }
 }
 
@@ -51,6 +60,7 @@ pub(crate) struct Shared {
     pub(crate) state: State,
     pub(crate) reaper: Reaper,
     pub(crate) strays: Strays,
+    pub(crate) delegate: bool,
     pub(crate) data_limit: Option<u64>,
     pub(crate) namespace: bool,
 }
@@ -72,6 +82,7 @@ impl Shared {
                 .ok_or_else(|| failed("saving the extended state")(io::ErrorKind::Other.into()))?,
             reaper: Reaper::new().map_err(failed("watching guest processes"))?,
             strays: Strays::default(),
+            delegate: options.delegate,
             data_limit: options.data_limit,
             namespace: options.namespace,
         })

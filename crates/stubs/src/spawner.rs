@@ -54,7 +54,7 @@ fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Guest, Platfor
     let _ = shared.guests.vdso.set(vdso);
     drop(boot);
     let regs = Registers::for_new_image(0, 0);
-    let inside = Inside { process, channels, watch };
+    let inside = Inside { process, channels, watch, handed: Arc::default() };
     let mut zygote = Guest::bind(Arc::clone(shared), inside, pid, 0, channel, regs);
     zygote
         .reset_fp_state()
@@ -179,7 +179,7 @@ impl Boot<'_> {
             bytes.extend_from_slice(&[jt, jf]);
             bytes.extend_from_slice(&k.to_ne_bytes());
         }
-        if bytes.len() as u64 > STACK - WINDOW {
+        if bytes.len() as u64 > HANDED - WINDOW {
             return Err(io::Error::other("the filter is too long"));
         }
         self.channel.write(WINDOW, &bytes);

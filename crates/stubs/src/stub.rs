@@ -1,7 +1,7 @@
 //! The stub: our code in every guest process, position-independent assembly in `stub/*.s`.
 //!
 //! It has no data but two words of its text, and no stack: what it works on lies in the thread's channel
-//! ([`crate::layout`]). `boot.s` is how the first process comes up, `enter.s` how a patched call site comes in,
+//! ([`crate::layout`]). `boot.s` is how the first process comes up, `enter.s` how a patched call site comes in, `delegate.s` what it serves by a host call,
 //! `signal.s` how everything else does, `hand_over.s` how the kernel is asked and answers, `calls.s` and
 //! `clone.s` what it orders, `resume.s` the ways back to the guest.
 //!
@@ -28,6 +28,7 @@ global_asm!(
     include_str!("stub/hand_over.s"),
     include_str!("stub/resume.s"),
     include_str!("stub/enter.s"),
+    include_str!("stub/delegate.s"),
     include_str!("stub/calls.s"),
     include_str!("stub/clone.s"),
     include_str!("stub/signal.s"),
@@ -63,6 +64,18 @@ global_asm!(
     RECORDS = const RECORDS,
     XSTATE = const XSTATE,
     FRAME = const FRAME,
+    HANDED_COUNT = const HANDED_COUNT,
+    HANDED = const HANDED,
+    HANDED_SHIFT = const HANDED_SHIFT,
+    MAY_READ = const MAY_READ,
+    MAY_WRITE = const MAY_WRITE,
+    PAID = const PAID,
+    BUDGET = const BUDGET,
+    READ_CHARS = const READ_CHARS,
+    WRITTEN_CHARS = const WRITTEN_CHARS,
+    KEPT = const KEPT,
+    GUEST_TOP = const abi::GUEST_TOP,
+    LONGEST = const crate::delegate::LONGEST,
     KICK = const KICK,
     WAITV = const crate::calls::WAITV,
     CALLED = const reason::CALLED,
@@ -101,6 +114,15 @@ labels!(
     umlaut_wake_call,
     umlaut_sleep_call,
     umlaut_yield_call,
+    umlaut_read_call,
+    umlaut_write_call,
+    umlaut_pread_call,
+    umlaut_pwrite_call,
+    umlaut_lseek_call,
+    umlaut_readv_call,
+    umlaut_writev_call,
+    umlaut_preadv_call,
+    umlaut_pwritev_call,
     umlaut_receive_call,
     umlaut_close_call,
     umlaut_mmap_call,

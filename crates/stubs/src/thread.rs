@@ -5,15 +5,18 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use abi::{Errno, UserAddr};
 use guest_process::{Pin, Process, ThreadMeter};
 use platform::{
-    AddressSpace, Context, Counters, Event, Exception, ExitStatus, HostCall, HostCallFailure, Identity,
-    Interrupter, Meter, NewContext, NewProcess, PlatformError, Registers, SyscallEntry, Trap,
+    AddressSpace, Context, Counters, DelegatedFile, Delegations, Event, Exception, ExitStatus, HostCall,
+    HostCallError, HostCallFailure, Identity, Interrupter, Meter, NewContext, NewProcess, PlatformError,
+    Registers, SyscallEntry, Trap,
 };
 
 use crate::channel::{self, Bell, Channel, Channels, Waited};
+use crate::delegate::Handed;
 use crate::kick::Kick;
 use crate::layout::*;
 use crate::registers;
@@ -32,6 +35,8 @@ pub(crate) struct Inside {
     pub(crate) channels: Arc<Channels>,
     /// Its number at the reaper.
     pub(crate) watch: u64,
+    /// Files that its threads have been handed.
+    pub(crate) handed: Arc<AtomicU32>,
 }
 
 /// A guest thread, asleep in the stub whenever none of its methods runs.
@@ -56,7 +61,8 @@ pub(crate) struct Guest {
     gs_base: u64,
     pub(crate) counters: Counters,
     /// Served by the stub, as last counted.
-    served: [u64; 7],
+    served: [u64; crate::leaf::COUNT],
+    pub(crate) handed: Arc<Handed>,
     not_send: PhantomData<*mut ()>,
 }
 
@@ -78,7 +84,11 @@ impl Guest {
     ) -> Guest {
         let bell = Arc::new(Bell::default());
         shared.reaper.add(inside.watch, &bell);
+        let handed = Handed::new(&channel, &inside.handed);
         let kick = Kick::new(inside.process.tgid, tid, &bell);
+        // Its channel may have been another thread's.
+        let mut served = [0; crate::leaf::COUNT];
+        crate::leaf::count(&channel, &mut served, &Counters::Off);
         Guest {
             space: Arc::clone(&inside.process) as Arc<dyn AddressSpace>,
             pin: shared.guests.placement.add(tid),
@@ -96,7 +106,8 @@ impl Guest {
             kick: Arc::new(kick),
             dead: None,
             counters: Counters::Off,
-            served: [0; 7],
+            served,
+            handed: Arc::new(handed),
             not_send: PhantomData,
         }
     }
@@ -306,7 +317,7 @@ impl Context for Guest {
             self.channel.set(GS, gs);
         }
         self.known = false;
-        let reason = self.order(order, true);
+        let reason = self.closing(order).and_then(|order| self.order(order, true));
         self.kick.end();
         self.by_call = false;
         crate::leaf::count(&self.channel, &mut self.served, &self.counters);
@@ -400,6 +411,15 @@ impl Context for Guest {
 
     fn set_identity(&mut self, identity: &Identity) {
         crate::leaf::serve(&self.channel, identity);
+    }
+
+    fn delegations(&self) -> Option<Arc<dyn Delegations>> {
+        self.shared.delegate.then(|| Arc::clone(&self.handed) as Arc<dyn Delegations>)
+    }
+
+    fn delegate(&mut self, file: &DelegatedFile<'_>) -> Result<(), HostCallError> {
+        self.counters.add(Event::HostCall, 1);
+        self.hand(file)
     }
 
     fn set_counters(&mut self, counters: Counters) {

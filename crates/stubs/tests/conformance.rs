@@ -38,6 +38,13 @@ fn stub() {
 fn without_the_fast_ways() {
     conforms(
         "without_the_fast_ways",
-        Options { batch: false, patch: false, placement: false, namespace: false, ..Options::default() },
+        Options {
+            batch: false,
+            patch: false,
+            delegate: false,
+            placement: false,
+            namespace: false,
+            ..Options::default()
+        },
     );
 }

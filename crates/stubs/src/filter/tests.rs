@@ -37,6 +37,15 @@ fn allowed(layout: Layout, slot: &Slot, data: &Data) -> bool {
             below(a, b) && harmless
         }
         Label::umlaut_receive_call => a == 0,
+        Label::umlaut_read_call
+        | Label::umlaut_write_call
+        | Label::umlaut_pread_call
+        | Label::umlaut_pwrite_call
+        | Label::umlaut_lseek_call
+        | Label::umlaut_readv_call
+        | Label::umlaut_writev_call
+        | Label::umlaut_preadv_call
+        | Label::umlaut_pwritev_call => a as u32 != 0,
         Label::umlaut_close_range_call => c == 0,
         Label::umlaut_fork_call => [0x8000, 0x8100].contains(&a),
         Label::umlaut_thread_call => a == 0x25_0f00 && c == 0 && e == 0,
@@ -54,6 +63,7 @@ fn allowed(layout: Layout, slot: &Slot, data: &Data) -> bool {
 /// Arguments with which the slot's call passes.
 fn good(layout: Layout, slot: &Slot) -> [u64; 6] {
     match slot.label {
+        _ if matches!(slot.check, Check::Handed) => [1, 0, 0, 0, 0, 0],
         Label::umlaut_mmap_call => [0x1000, 0x1000, 3, 0x32, 0, 0],
         Label::umlaut_mremap_call => [0x1000, 0x1000, 0x1000, 0, 0, 0],
         Label::umlaut_membarrier_call => [8, 0, 0, 0, 0, 0],

@@ -66,6 +66,10 @@ umlaut_leaf_table:
     umlaut_identity 5
     jmp     umlaut_leaf_yield
     .balign 32
+    .irp    name, read, write, pread, pwrite, lseek, readv, writev, preadv, pwritev
+    jmp     umlaut_leaf_\name
+    .balign 32
+    .endr
 
 umlaut_check_leaf:
     cmp     dword ptr gs:[{PENDING}], 0

@@ -64,6 +64,10 @@ umlaut_orders:
     .long   umlaut_order_fork - umlaut_orders
     .long   umlaut_order_thread - umlaut_orders
     .long   umlaut_order_exit - umlaut_orders
+    .long   umlaut_order_keep - umlaut_orders
+    .long   umlaut_order_close - umlaut_orders
+    .long   umlaut_order_close_call - umlaut_orders
+    .long   umlaut_order_close_full - umlaut_orders
 
 umlaut_done:
     mov     eax, {DONE}
