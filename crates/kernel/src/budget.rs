@@ -252,10 +252,7 @@ fn kill_largest(kernel: &Kernel, processes: &[Process], limit: u64) {
     let pid = victim.group.pid;
     let name = &victim.name;
     tracing::warn!("out of memory: killed process {pid} ({name}), which used {} KiB", victim.used / 1024);
-    victim.group.begin_exit(
-        GroupExit::Signal { signal: Signal::KILL, core: false },
-        &kernel.tasks.threads(victim.group.pid),
-    );
+    kernel.tasks.begin_exit(&victim.group, GroupExit::Signal { signal: Signal::KILL, core: false });
     let deadline = Instant::now() + GRACE;
     while rough_use(victim.mm.space.host_pid()) > 0 {
         std::thread::sleep(SHORTEST);

@@ -151,11 +151,12 @@ struct DeathWatcher {
 impl HostWatcher for DeathWatcher {
     fn host_event(&self) {
         let (Some(kernel), Some(group)) = (self.kernel.upgrade(), self.group.upgrade()) else { return };
-        let threads = kernel.tasks.threads(group.pid);
+        let tasks = kernel.tasks.lock();
+        let threads = tasks.threads(group.pid);
         // When all its threads are on their way out, the host process was to end.
         if threads.iter().any(|thread| !thread.leaving.load(Ordering::SeqCst)) {
             tracing::debug!(pid = group.pid, "a guest's host process died");
-            group.begin_exit(GroupExit::Signal { signal: Signal::KILL, core: false }, &threads);
+            group.begin_exit(GroupExit::Signal { signal: Signal::KILL, core: false }, threads);
         }
     }
 }

@@ -363,22 +363,19 @@ impl Kernel {
         let waiter = Waiter::new();
         let deadline = Instant::now() + std::time::Duration::from_secs(5);
         loop {
-            let groups: Vec<_> = {
+            let first = {
                 let tasks = self.tasks.lock();
-                tasks
-                    .groups
-                    .values()
-                    .filter(|e| !e.threads.is_empty())
-                    .map(|e| (e.group.clone(), e.threads.clone()))
-                    .collect()
+                let mut first = None;
+                for entry in tasks.groups.values().filter(|entry| !entry.threads.is_empty()) {
+                    let how = GroupExit::Signal { signal: Signal::KILL, core: false };
+                    entry.group.begin_exit(how, &entry.threads);
+                    first.get_or_insert_with(|| entry.group.clone());
+                }
+                first
             };
-            if groups.is_empty() || Instant::now() > deadline {
+            let Some(group) = first.filter(|_| Instant::now() <= deadline) else {
                 return self.forget_stand_ins();
-            }
-            for (group, threads) in &groups {
-                group.begin_exit(GroupExit::Signal { signal: Signal::KILL, core: false }, threads);
-            }
-            let Some((group, _)) = groups.first() else { return };
+            };
             let soon = Instant::now() + std::time::Duration::from_millis(50);
             let _ = waiter.wait(&[&group.events], Some(soon), || {
                 self.tasks.threads(group.pid).is_empty().then_some(())

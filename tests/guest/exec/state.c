@@ -231,18 +231,47 @@ static void *execs_too(void *arg) {
     _exit(9);
 }
 
+static void threads_exec_at_once(int count) {
+    // One wins; the others are killed like any siblings, and none comes back from its call.
+    pid_t p = CHECK_OK(fork());
+    if (p == 0) {
+        static pthread_barrier_t b;
+        pthread_barrier_init(&b, NULL, count);
+        pthread_t t;
+        for (int k = 1; k < count; k++) CHECK_EQ(pthread_create(&t, NULL, execs_too, &b), 0);
+        execs_too(&b);
+    }
+    CHECK_EXIT(p, 0);
+}
+
 CASE(two_threads_exec_at_once) {
-    // One wins; the other is killed like any sibling.
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 30; i++) threads_exec_at_once(2);
+}
+
+CASE(many_threads_exec_at_once) {
+    for (int i = 0; i < 10; i++) threads_exec_at_once(8);
+}
+
+static void *exits(void *arg) {
+    pthread_barrier_wait(arg);
+    syscall(SYS_exit_group, 7);
+    return arg;
+}
+
+CASE(exit_group_beside_exec) {
+    // Whichever is first; an exec that has begun to end the others is not ended by them.
+    for (int i = 0; i < 20; i++) {
         pid_t p = CHECK_OK(fork());
         if (p == 0) {
-            pthread_barrier_t b;
+            static pthread_barrier_t b;
             pthread_barrier_init(&b, NULL, 2);
             pthread_t t;
-            pthread_create(&t, NULL, execs_too, &b);
+            CHECK_EQ(pthread_create(&t, NULL, exits, &b), 0);
             execs_too(&b);
         }
-        CHECK_EXIT(p, 0);
+        int status;
+        CHECK_EQ(waitpid(p, &status, 0), p);
+        CHECK(status == 0 || status == 7 << 8);
     }
 }
 

@@ -148,6 +148,7 @@ impl CurrentTask {
             given_up: AtomicBool::new(false),
         });
         {
+            let tasks = self.kernel().tasks.lock();
             let mut state = self.group().signals.lock();
             if state.exit.is_some() || state.exec_by.is_some() {
                 return None;
@@ -155,11 +156,7 @@ impl CurrentTask {
             state.exit = Some(GroupExit::Signal { signal: info.signo, core: false });
             state.dump = Some(dump.clone());
             state.end_stop();
-        }
-        for thread in self.kernel().tasks.threads(self.pid()) {
-            if thread.tid() != self.tid() {
-                thread.kick_to_end();
-            }
+            self.kick_others_to_end(&tasks);
         }
         self.group().resume.wake(0);
         Some(dump)

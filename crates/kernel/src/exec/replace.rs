@@ -109,25 +109,35 @@ impl CurrentTask {
     fn become_only_thread(&mut self) -> SysResult<()> {
         let group = self.group().clone();
         let kernel = self.kernel().clone();
-        {
-            let mut signals = group.signals.lock();
-            if signals.exit.is_some() || signals.exec_by.is_some() {
-                return Err(Errno::EAGAIN.into());
-            }
-            signals.exec_by = Some(self.tid());
-        }
-        for thread in kernel.tasks.threads(group.pid) {
-            if !Arc::ptr_eq(&thread, &self.task) {
-                thread.kick_to_end();
-            }
-        }
+        self.win_exec()?;
         let alone = self.waiter.wait_killable(&[&group.events], None, || {
             (kernel.tasks.threads(group.pid).len() <= 1).then_some(())
         });
         group.signals.lock().exec_by = None;
-        alone?;
+        if let Err(end) = alone {
+            group.events.wake(0);
+            return Err(end.into());
+        }
         kernel.tasks.lock().become_leader(&self.task);
         Ok(())
+    }
+
+    /// Makes this thread the one that execs, and has the others end (Linux: `zap_other_threads`). While another is, it
+    /// waits, as for Linux's `cred_guard_mutex`: that one ends it, or fails.
+    fn win_exec(&self) -> SysResult<()> {
+        let group = self.group();
+        let win = || {
+            let tasks = self.kernel().tasks.lock();
+            let mut signals = group.signals.lock();
+            if signals.exit.is_some() || signals.exec_by.is_some() {
+                return None;
+            }
+            signals.exec_by = Some(self.tid());
+            // All at once: none that may still return to the guest sees that another is gone.
+            self.kick_others_to_end(&tasks);
+            Some(())
+        };
+        Ok(self.waiter.wait_killable(&[&group.events], None, win)?)
     }
 
     /// Whether the new image may have this host process (INVARIANTS 3.1).

@@ -126,7 +126,7 @@ impl CurrentTask {
                 if signal.default_action() == DefaultAction::Core && self.dump_core(info) {
                     return;
                 }
-                self.exit_group(GroupExit::Signal { signal, core: false });
+                self.exit_group_unless_execing(GroupExit::Signal { signal, core: false });
             }
         }
     }
@@ -230,9 +230,12 @@ impl CurrentTask {
             mask.remove(signal);
             self.task.set_blocked(mask);
         }
-        let threads = self.kernel().tasks.threads(self.group().pid);
+        let sent = {
+            let tasks = self.kernel().tasks.lock();
+            send(self.group(), tasks.threads(self.pid()), Target::Thread(&self.task), info)
+        };
         // A full queue only loses the information, not the signal.
-        if send(self.group(), &threads, Target::Thread(&self.task), info).is_err() {
+        if sent.is_err() {
             self.task.pending.lock().add_bare(signal);
         }
         self.task.kick();
@@ -240,10 +243,11 @@ impl CurrentTask {
 
     /// Sends SIGPIPE, SIGXFSZ and their like to the calling thread.
     pub(crate) fn send_to_self(&self, signal: Signal) {
-        let threads = self.kernel().tasks.threads(self.group().pid);
         // Linux: `send_sig` without privilege: as if it had sent it itself.
         let info = Siginfo::kill(signal, abi::SiCode::USER, self.pid(), self.cred.uid);
-        let _: Result<(), Errno> = send(self.group(), &threads, Target::Thread(&self.task), info);
+        let tasks = self.kernel().tasks.lock();
+        let threads = tasks.threads(self.pid());
+        let _: Result<(), Errno> = send(self.group(), threads, Target::Thread(&self.task), info);
     }
 }
 

@@ -17,15 +17,31 @@ pub fn sys_exit(task: &mut CurrentTask, code: i32) -> SysResult<Outcome> {
 }
 
 pub fn sys_exit_group(task: &mut CurrentTask, code: i32) -> SysResult<Outcome> {
-    task.exit_group(GroupExit::Code(code & 0xff));
+    task.exit_group_unless_execing(GroupExit::Code(code & 0xff));
+    task.exit_code = Some(0);
     Ok(Outcome::Exited)
 }
 
 impl CurrentTask {
     /// Ends the whole group like this, unless it is ending already.
     pub(crate) fn exit_group(&self, how: GroupExit) {
-        let threads = self.kernel().tasks.threads(self.pid());
-        self.group().begin_exit(how, &threads);
+        self.kernel().tasks.begin_exit(self.group(), how);
+    }
+
+    /// The same by what the guest does, a call or a fatal signal of its own: while another thread execs, only this one
+    /// ends, and the exec goes on (Linux: `do_group_exit` looks at `group_exec_task`).
+    pub(crate) fn exit_group_unless_execing(&self, how: GroupExit) {
+        let tasks = self.kernel().tasks.lock();
+        self.group().begin_exit_by(Some(self.tid()), how, tasks.threads(self.pid()));
+    }
+
+    /// Has the other threads of the group end. The caller holds its signals' lock, and has noted there why.
+    pub(crate) fn kick_others_to_end(&self, tasks: &TasksInner) {
+        for thread in tasks.threads(self.pid()) {
+            if !Arc::ptr_eq(thread, &self.task) {
+                thread.kick_to_end();
+            }
+        }
     }
 
     /// What the guest's memory is told of the end: robust futexes, the word that `pthread_join` waits for.
@@ -116,9 +132,12 @@ fn release_terminal(task: &CurrentTask) {
 pub(super) fn abandon(task: &Arc<Task>) {
     let kernel = task.kernel.clone();
     task.group.release_memory();
-    let threads = kernel.tasks.threads(task.group.pid);
-    if threads.len() <= 1 {
-        task.group.begin_exit(GroupExit::Signal { signal: Signal::KILL, core: false }, &threads);
+    {
+        let tasks = kernel.tasks.lock();
+        let threads = tasks.threads(task.group.pid);
+        if threads.len() <= 1 {
+            task.group.begin_exit(GroupExit::Signal { signal: Signal::KILL, core: false }, threads);
+        }
     }
     let shared = task.shared.lock().clone();
     if let Some(mm) = shared.mm {

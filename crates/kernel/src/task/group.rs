@@ -148,18 +148,24 @@ impl ThreadGroup {
         self.signals.lock().exit
     }
 
-    /// Ends the whole group like this, unless it is ending already. `threads` are all of them.
+    /// Ends the whole group like this, unless it is ending already. `threads` are all of them: the table is locked.
     pub fn begin_exit(&self, how: GroupExit, threads: &[Arc<Task>]) {
+        self.begin_exit_by(None, how, threads);
+    }
+
+    /// The same; one of its threads, `by`, does not do so while another execs: that ends it.
+    pub(crate) fn begin_exit_by(&self, by: Option<i32>, how: GroupExit, threads: &[Arc<Task>]) {
         {
             let mut signals = self.signals.lock();
-            if signals.exit.is_some() {
+            if signals.exit.is_some() || by.is_some_and(|tid| signals.ends(tid)) {
                 return;
             }
             signals.exit = Some(how);
             signals.end_stop();
-        }
-        for thread in threads {
-            thread.kick_to_end();
+            // All at once: the first that is gone is seen by no other that may still return to the guest.
+            for thread in threads {
+                thread.kick_to_end();
+            }
         }
         self.resume.wake(0);
     }

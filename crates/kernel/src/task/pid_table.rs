@@ -105,11 +105,22 @@ impl Tasks {
 
     /// The threads of a group.
     pub fn threads(&self, pid: i32) -> Vec<Arc<Task>> {
-        self.lock().groups.get(&pid).map(|entry| entry.threads.clone()).unwrap_or_default()
+        self.lock().threads(pid).to_vec()
+    }
+
+    /// Ends the whole group like this, unless it is ending already.
+    pub fn begin_exit(&self, group: &ThreadGroup, how: GroupExit) {
+        let tasks = self.lock();
+        group.begin_exit(how, tasks.threads(group.pid));
     }
 }
 
 impl TasksInner {
+    /// The threads of a group. While the table is locked it gets no others, so who tells all of them something misses none.
+    pub fn threads(&self, pid: i32) -> &[Arc<Task>] {
+        self.groups.get(&pid).map_or(&[], |entry| &entry.threads)
+    }
+
     /// Reserves an unused pid; `None`: all are in use.
     pub fn reserve_pid(&mut self) -> Option<i32> {
         for _ in 0..PID_MAX {

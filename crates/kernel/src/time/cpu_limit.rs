@@ -51,10 +51,7 @@ impl CpuLimit {
             let _ = kernel.tasks.lock().send_to_group(group.pid, info);
         };
         if reached(hard) {
-            group.begin_exit(
-                GroupExit::Signal { signal: Signal::KILL, core: false },
-                &kernel.tasks.threads(group.pid),
-            );
+            kernel.tasks.begin_exit(group, GroupExit::Signal { signal: Signal::KILL, core: false });
             return;
         }
         if reached(soft) {

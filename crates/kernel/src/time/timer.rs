@@ -195,14 +195,15 @@ impl Timer {
 
     fn send(&self, kernel: &Kernel, info: Siginfo) -> Sent {
         let Some(group) = self.group.upgrade() else { return Sent::Queued };
-        let threads = kernel.tasks.threads(group.pid);
         let target = match &self.effect {
             Effect::Notify { thread: Some(thread), .. } => thread.upgrade().map(Some),
             _ => Some(None),
         };
+        let tasks = kernel.tasks.lock();
+        let threads = tasks.threads(group.pid);
         match target {
-            Some(Some(thread)) => send_timer(&group, &threads, Target::Thread(&thread), info),
-            Some(None) => send_timer(&group, &threads, Target::Group, info),
+            Some(Some(thread)) => send_timer(&group, threads, Target::Thread(&thread), info),
+            Some(None) => send_timer(&group, threads, Target::Group, info),
             // The thread that it was for has ended.
             None => Sent::Ignored,
         }
