@@ -221,7 +221,8 @@ fn event_of(entry: &GroupEntry, options: WaitOptions) -> Option<Event> {
         return options.contains(WaitOptions::EXITED).then_some(event);
     }
     let uid = entry.threads.first().map_or(0, |leader| leader.cred().uid);
-    let usage = entry.group.usage_of(&entry.threads);
+    // Known by many files of the host's /proc: only asked for where there is something to tell.
+    let usage = || entry.group.usage_of(&entry.threads);
     let mut state = entry.group.signals.lock();
     if options.contains(WaitOptions::UNTRACED)
         && let Some(signal) = state.stop_report
@@ -229,13 +230,15 @@ fn event_of(entry: &GroupEntry, options: WaitOptions) -> Option<Event> {
         if !keep {
             state.stop_report = None;
         }
-        return Some(Event { pid, uid, change: Change::Stopped(signal), usage });
+        drop(state);
+        return Some(Event { pid, uid, change: Change::Stopped(signal), usage: usage() });
     }
     if options.contains(WaitOptions::CONTINUED) && state.continue_report {
         if !keep {
             state.continue_report = false;
         }
-        return Some(Event { pid, uid, change: Change::Continued, usage });
+        drop(state);
+        return Some(Event { pid, uid, change: Change::Continued, usage: usage() });
     }
     None
 }
