@@ -23,6 +23,8 @@ const JUMP: usize = 5;
 const RT_SIGRETURN: u64 = 15;
 /// Bytes before a site at which decoding begins, from the nearest on.
 const STARTS: std::ops::RangeInclusive<usize> = 20..=51;
+/// Bytes of the longest instruction.
+const MAX_INSTRUCTION: usize = 15;
 /// Of those, how many may disagree.
 const DISSENT: usize = 8;
 
@@ -176,11 +178,12 @@ fn branch_targets(text: &[u8], sites: &[Site]) -> std::collections::HashSet<usiz
     let mut found = std::collections::HashSet::new();
     let places: Vec<usize> = sites.iter().map(|site| site.at + SYSCALL.len()).collect();
     let (Some(first), Some(last)) = (places.first(), places.last()) else { return found };
-    for (at, bytes) in text.windows(4).enumerate() {
-        let Ok(bytes) = <[u8; 4]>::try_from(bytes) else { continue };
-        let target = (at as i64 + 4 + i64::from(i32::from_le_bytes(bytes))) as usize;
-        if (*first..=*last).contains(&target) && places.binary_search(&target).is_ok() {
-            found.insert(target);
+    // Texts are shorter than 4 GiB, so places are told from each other by 32 bits, wrapping as addresses do.
+    let (first, span) = (*first as u32, (last - first) as u32);
+    for (at, bytes) in (4u32..).zip(text.array_windows::<4>()) {
+        let target = at.wrapping_add(u32::from_le_bytes(*bytes));
+        if target.wrapping_sub(first) <= span && places.binary_search(&(target as usize)).is_ok() {
+            found.insert(target as usize);
         }
     }
     for place in places {
@@ -202,23 +205,34 @@ fn decode(bytes: &[u8]) -> Instruction {
 
 /// Whether an instruction begins at `place`.
 fn is_boundary(text: &[u8], place: usize) -> bool {
-    let mut dissent = 0;
-    let mut assent = 0;
-    for start in STARTS.filter_map(|before| place.checked_sub(before)) {
-        let bytes = text.get(start..place).unwrap_or(&[]);
-        let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
-        let mut at = start;
-        while at < place && decoder.can_decode() {
-            decoder.decode_out(&mut instruction);
+    /// What a place is before which the text begins, or where an instruction would go on behind `place`.
+    const OUT: u8 = u8::MAX;
+    const FURTHEST: usize = *STARTS.end();
+    // How long the instruction is that begins so many bytes before the place, 0: not known yet. All ways that begin
+    // further away come by these, and soon by the same.
+    let mut lengths = [0u8; FURTHEST + 1];
+    let mut instruction = Instruction::default();
+    let mut length = |before: usize| {
+        let known = lengths.get_mut(before)?;
+        if *known == 0 {
+            let bytes = text.get(place.checked_sub(before)?..place)?;
+            Decoder::new(64, bytes, DecoderOptions::NONE).decode_out(&mut instruction);
             // What the place cuts off is no instruction.
-            at = if instruction.is_invalid() && at + 15 > place {
-                usize::MAX
-            } else {
-                at + instruction.len().max(1)
-            };
+            let cut = instruction.is_invalid() && before < MAX_INSTRUCTION;
+            *known = if cut { OUT } else { u8::try_from(instruction.len().max(1)).unwrap_or(OUT) };
         }
-        if at == place { assent += 1 } else { dissent += 1 }
+        Some(usize::from(*known))
+    };
+    let (mut assent, mut dissent) = (0, 0);
+    for start in STARTS.filter(|start| *start <= place) {
+        let mut before = start;
+        while before > 0 {
+            match length(before).and_then(|length| before.checked_sub(length)) {
+                Some(next) => before = next,
+                None => break,
+            }
+        }
+        if before == 0 { assent += 1 } else { dissent += 1 }
     }
     // Near the start of the text there is less to go by.
     dissent <= DISSENT && assent >= DISSENT
