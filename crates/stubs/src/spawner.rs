@@ -92,7 +92,7 @@ impl Boot<'_> {
         }
         self.set_handlers(window)?;
         // Since Linux 6.10; without it the range checks still hold.
-        let _ = self.call(libc::SYS_mseal, [layout.text(), TEXT_SIZE, 0, 0, 0, 0]);
+        let _ = self.call(libc::SYS_mseal, [layout.text(), layout.text_pages(), 0, 0, 0, 0]);
         self.channel.write(WINDOW, b"umlaut-guest\0\0\0\0");
         self.call(libc::SYS_prctl, [libc::PR_SET_NAME as u64, window, 0, 0, 0, 0])?;
         self.forbid_files(window);

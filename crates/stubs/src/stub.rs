@@ -159,6 +159,11 @@ impl Layout {
         self.text() + label.offset()
     }
 
+    /// Bytes of the pages that hold the text.
+    pub(crate) fn text_pages(self) -> u64 {
+        Label::umlaut_text_end.offset().next_multiple_of(abi::PAGE_SIZE)
+    }
+
     /// The stub as an executable.
     pub(crate) fn image(self) -> Vec<u8> {
         let mut text = text().to_vec();
