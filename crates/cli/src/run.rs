@@ -123,6 +123,8 @@ fn special_files() -> Box<KernelFiles> {
 
 /// Descriptors without which not much runs.
 const FEWEST_DESCRIPTORS: u64 = 48;
+/// Bytes of addresses without which the kernel, or a guest process with room for its channels, does not come up.
+const FEWEST_ADDRESSES: u64 = 192 << 20;
 
 /// Guests' open files are host descriptors of ours, and a copy to a guest's stack grows it by our limit (the guest's is
 /// checked before). Files of the host grow by us too: what is too big for our own limit is an error for the guest, not
@@ -141,6 +143,18 @@ fn raise_limits() -> anyhow::Result<()> {
             "the limit on open files is {count}, and {FEWEST_DESCRIPTORS} are the fewest to run with: raise `ulimit -n`"
         )),
         _ => Ok(()),
+    }?;
+    match rustix::process::getrlimit(Resource::As).current {
+        Some(bytes) if bytes < FEWEST_ADDRESSES => Err(anyhow!(
+            "the limit on addresses is {} KiB, and {} are the fewest to run with: raise `ulimit -v`",
+            bytes >> 10,
+            FEWEST_ADDRESSES >> 10
+        )),
+        Some(_) => {
+            host::process::share_heap();
+            Ok(())
+        }
+        None => Ok(()),
     }
 }
 

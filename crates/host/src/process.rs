@@ -4,7 +4,7 @@
 //! Forks only while there is one thread; signal sets are plain data that the calls fill.
 #![allow(
     unsafe_code,
-    reason = "fork, sigwaitinfo, tcgetpgrp, close_range and malloc_trim have no safe wrapper"
+    reason = "fork, sigwaitinfo, tcgetpgrp, close_range, mallopt and malloc_trim have no safe wrapper"
 )]
 
 use std::io;
@@ -131,4 +131,12 @@ pub fn close_from(first: u32) -> io::Result<()> {
 pub fn trim_heap() {
     // SAFETY: takes no pointer, and locks the allocator by itself.
     unsafe { libc::malloc_trim(0) };
+}
+
+/// Has the C library's allocator serve all threads from one place. Otherwise each of the first threads reserves 64 MiB of
+/// addresses for itself, which a limit on them (`RLIMIT_AS`) does not bear.
+pub fn share_heap() {
+    const ONE: libc::c_int = 1;
+    // SAFETY: a switch of the allocator's; what it has given out stays as it is.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, ONE) };
 }
