@@ -15,14 +15,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use guest_process::Slots;
+use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::layout::*;
 
-/// The channels of one address space: a memory file, and which are taken.
+/// The channels of one address space: a memory file, and which are taken. The file is as long as the channels that have
+/// been mapped need; the guest's mapping of it has room for all.
 pub(crate) struct Channels {
     file: OwnedFd,
+    /// Its length. Guests have no call that could change it.
+    len: Mutex<u64>,
     pub(crate) slots: Arc<Slots>,
 }
 
@@ -38,9 +42,8 @@ impl Channels {
             Err(rustix::io::Errno::INVAL) => rustix::fs::memfd_create(c"umlaut-channels", flags)?,
             other => other?,
         };
-        rustix::fs::ftruncate(&file, CHANNELS_SIZE)?;
-        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        Ok(Channels { file, slots: Arc::new(Slots::with(SLOTS as u32, slot)) })
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)?;
+        Ok(Channels { file, len: Mutex::new(0), slots: Arc::new(Slots::with(SLOTS as u32, slot)) })
     }
 
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
@@ -53,6 +56,13 @@ impl Channels {
     /// What the mapping gives.
     pub(crate) fn map(&self, slot: u32) -> io::Result<Channel> {
         let offset = u64::from(slot) * SIZE;
+        {
+            let mut len = self.len.lock();
+            if *len < offset + SIZE {
+                rustix::fs::ftruncate(&self.file, offset + SIZE)?;
+                *len = offset + SIZE;
+            }
+        }
         // SAFETY: a fresh mapping at a place that the host chooses.
         let memory = unsafe {
             rustix::mm::mmap(

@@ -3,8 +3,9 @@
 //! A process clones with `CLONE_PARENT`, so every guest process is a child of the kernel. The child has
 //! registers only until it has mapped channels of its own; it takes its control socket, arms PDEATHSIG, checks
 //! its parent and checks in. No pid told by a guest is used: the check-in carries the credentials that the host
-//! stamped on it, and they must be those of an unreaped, unregistered child. Both begin by an `rt_sigreturn`
-//! frame that the kernel has put into the new channel: it brings the alternate signal stack with it.
+//! stamped on it, and they must be those of an unreaped, unregistered child. Whoever shares memory begins by an
+//! `rt_sigreturn` frame that the kernel has put into the new channel: it brings the alternate signal stack with it. A
+//! fork's is where its parent's was, so all that the kernel writes for it lies in one page.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -94,6 +95,9 @@ impl Guest {
     ) -> io::Result<(Inside, Arc<Channel>)> {
         let channel = Arc::new(channels.map(slot)?);
         prepare(&self.shared, &channel, slot);
+        if share_memory {
+            put_frame(&self.shared, &channel, slot);
+        }
         let (ours, theirs) = control_socket()?;
         self.channel.set(ARGS, u64::from(if share_memory { CLONE_SHARING } else { CLONE_FORK }));
         self.channel.set(ARGS + 8, u64::from(self.inside.process.parent()));
@@ -113,10 +117,9 @@ impl Guest {
         // Also if the parent died on the way: a child that it has made by then is ours to end. If there is
         // none, nobody holds the other end of the socket.
         let checked_in = check_in(&ours);
-        let told =
-            cloned.as_ref().ok().and_then(|pid| self.inside.process.sibling(i32::try_from(*pid).ok()?));
         // One that died before is known by its parent's word only: enough for reaping what is no guest's.
-        let pid = checked_in.as_ref().ok().copied().or(told).ok_or(rustix::io::Errno::SRCH)?;
+        let told = || self.inside.process.sibling(i32::try_from(*cloned.as_ref().ok()?).ok()?);
+        let pid = checked_in.as_ref().ok().copied().or_else(told).ok_or(rustix::io::Errno::SRCH)?;
         // Ours, whether it lives still or not; only a pid that is not of a child of ours is an error.
         host::wait::wait(pid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
         let namespace = self.inside.process.namespace.clone();
@@ -156,6 +159,7 @@ impl Guest {
     fn make_thread(&mut self, channels: &Channels, slot: u32) -> io::Result<(i32, Arc<Channel>)> {
         let channel = Arc::new(channels.map(slot)?);
         prepare(&self.shared, &channel, slot);
+        put_frame(&self.shared, &channel, slot);
         channel.set32(ALIVE, 1);
         self.channel.set(ARGS, u64::from(CLONE_THREAD));
         self.channel.set(ARGS + 16, self.shared.layout.channel(slot));
@@ -167,8 +171,11 @@ impl Guest {
         Ok((tid, channel))
     }
 
-    /// A new thread begins with a copy of this one's extended state, which the order has saved.
+    /// A new thread begins with a copy of this one's extended state: what is in the processor the host has copied.
     fn copy_state_to(&mut self, channel: &Channel, slot: u32) -> io::Result<()> {
+        if self.channel.get(FP) == 0 {
+            return Ok(());
+        }
         let image = self.fp_state().map_err(from_errno)?;
         // What a hostile guest has scribbled there the processor may not take: then it is as after a reset.
         let image = if self.shared.state.check(&image).is_ok() { image } else { self.shared.state.fresh() };
@@ -208,7 +215,10 @@ pub(crate) fn prepare(shared: &Shared, channel: &Channel, slot: u32) {
     channel.set(SELF, address);
     channel.set(GS, address);
     channel.set(FEATURES, shared.state.features);
-    channel.write(FRAME, &frame(shared, address));
+}
+
+fn put_frame(shared: &Shared, channel: &Channel, slot: u32) {
+    channel.write(FRAME, &frame(shared, shared.layout.channel(slot)));
 }
 
 /// The `ucontext` by whose `rt_sigreturn` a thread begins: at the stub's waiting place, with the channel in

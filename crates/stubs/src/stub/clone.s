@@ -3,10 +3,9 @@
     .globl umlaut_order_fork, umlaut_order_thread
     .globl umlaut_fork_call, umlaut_thread_call, umlaut_remap_call, umlaut_dup_call, umlaut_close_range_call
     .globl umlaut_pdeathsig_call, umlaut_getppid_call, umlaut_check_in_call, umlaut_give_up_call
+    // Extended state that is in the processor the child has as well.
 umlaut_order_fork:
-    lea     r12, [rip + 1f]
-    jmp     umlaut_save_state
-1:  lea     r12, [rip + 2f]
+    lea     r12, [rip + 2f]
     jmp     umlaut_receive
 2:  mov     r14, rax
     cmp     rax, -4095
@@ -78,6 +77,8 @@ umlaut_getppid_call:
     mov     eax, 1                          // write: the host stamps our credentials on it
 umlaut_check_in_call:
     syscall
+    cmp     r14d, 2                         // memory of its own: the alternate stack is where the parent's is
+    jae     umlaut_parked
 7:  lea     rdx, [r15 + {FRAME}]
     jmp     umlaut_sigreturn
 8:  mov     edi, 1
@@ -87,9 +88,7 @@ umlaut_give_up_call:
     jmp     8b
 
 umlaut_order_thread:
-    lea     r12, [rip + 1f]
-    jmp     umlaut_save_state
-1:  mov     rdi, [r15 + {ARGS}]
+    mov     rdi, [r15 + {ARGS}]
     mov     rbx, [r15 + {ARGS} + 16]
     lea     r10, [rbx + {ALIVE}]            // cleared when the thread is gone
     xor     esi, esi
