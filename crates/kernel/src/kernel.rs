@@ -21,6 +21,7 @@ use crate::signal::Handlers;
 use crate::socket::Sockets;
 use crate::stats::{CountersMode, Stats};
 use crate::syscall::trace::Trace;
+use crate::task::threads::Threads;
 use crate::task::{CurrentTask, GroupEntry, GroupExit, INIT_PID, Task, TaskShared, Tasks, ThreadGroup, fork};
 use crate::time::queue::TimerQueue;
 use crate::tty::Ptys;
@@ -90,6 +91,8 @@ pub struct Kernel {
     pub platform: Box<dyn Platform>,
     pub options: KernelOptions,
     pub tasks: Tasks,
+    /// Which drive them.
+    pub(crate) threads: Arc<Threads>,
     pub mounts: Arc<MountTable>,
     pub special_files: Box<dyn SpecialFiles + Send + Sync>,
     pub stats: Stats,
@@ -181,6 +184,7 @@ impl Kernel {
             platform,
             options,
             tasks: Tasks::default(),
+            threads: Arc::default(),
             mounts,
             special_files,
             stats,
@@ -466,6 +470,7 @@ impl Kernel {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
+        self.threads.close();
         self.timers.close();
         self.host_events.close();
     }

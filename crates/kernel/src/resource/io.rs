@@ -59,8 +59,9 @@ impl IoCounters {
     /// Looks at what the calling kernel thread, the task's own, has moved from and to the host's storage.
     pub fn look_at_storage(&self) {
         let (read, written) = host::clock::thread_storage_bytes();
-        self.read_bytes.store(read, Ordering::Relaxed);
-        self.write_bytes.store(written, Ordering::Relaxed);
+        let before = crate::task::threads::storage_before();
+        self.read_bytes.store(read.saturating_sub(before.0), Ordering::Relaxed);
+        self.write_bytes.store(written.saturating_sub(before.1), Ordering::Relaxed);
     }
 
     /// What it was when last looked at.

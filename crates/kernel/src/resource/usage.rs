@@ -13,7 +13,7 @@ use sync::SysResult;
 
 use super::{Usage, ticks};
 use crate::syscall::Out;
-use crate::task::{CurrentTask, Task, ThreadGroup};
+use crate::task::{CurrentTask, Task, ThreadGroup, threads};
 
 impl From<HostUsage> for Usage {
     fn from(host: HostUsage) -> Usage {
@@ -36,6 +36,14 @@ pub(crate) fn this_threads_time() -> Duration {
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
+/// Bytes read from and written to the host's storage.
+pub(crate) type StorageBytes = (u64, u64);
+
+/// What the calling kernel thread has used since it began with its task.
+pub(crate) fn time_of_this_task() -> Duration {
+    this_threads_time().saturating_sub(threads::time_before())
+}
+
 impl Task {
     /// What this thread has used.
     pub fn usage(&self) -> Usage {
@@ -50,7 +58,10 @@ impl Task {
     fn kernel_time(&self) -> Duration {
         match self.kernel_thread.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
-            tid => host::clock::thread_cpu_time(tid).unwrap_or_default(),
+            tid => {
+                let before = Duration::from_nanos(self.kernel_time_before_ns.load(Ordering::Relaxed));
+                host::clock::thread_cpu_time(tid).unwrap_or_default().saturating_sub(before)
+            }
         }
     }
 }

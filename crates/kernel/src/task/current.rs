@@ -67,6 +67,8 @@ impl CurrentTask {
         *task.interrupter.lock() = Some(context.interrupter());
         THIS_THREAD.set(Arc::downgrade(&task));
         *task.meter.lock() = Some(context.meter());
+        let before = u64::try_from(super::threads::time_before().as_nanos()).unwrap_or(u64::MAX);
+        task.kernel_time_before_ns.store(before, Ordering::Relaxed);
         task.kernel_thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
         let shared = task.shared.lock().clone();
         let missing = "a new task has memory and files";
@@ -341,7 +343,7 @@ pub fn wait_as<T>(
 }
 
 thread_local! {
-    /// The task that this kernel thread drives, for all its life.
+    /// The task that this kernel thread drives.
     static THIS_THREAD: RefCell<Weak<Task>> = const { RefCell::new(Weak::new()) };
 }
 

@@ -86,7 +86,9 @@ pub(super) fn end_task(mut task: CurrentTask) {
     {
         shared_task.io.look_at_storage();
         let mut usage = shared_task.group.usage.lock();
-        usage.kernel_thread_ended(crate::resource::usage::this_threads_time(), &shared_task.io.get());
+        usage.kernel_thread_ended(crate::resource::usage::time_of_this_task(), &shared_task.io.get());
+        // The thread may drive another task soon.
+        shared_task.kernel_thread.store(0, Ordering::Relaxed);
         if last {
             usage.leave(task.mm.space.last_usage());
         }

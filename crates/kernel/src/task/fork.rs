@@ -9,11 +9,7 @@ use sync::SysResult;
 use zerocopy::IntoBytes;
 
 use crate::syscall::{CloneRegisters, CloneStruct, Pid};
-use crate::task::here::Here;
 use crate::task::{CurrentTask, GroupEntry, INIT_PID, PID_MAX, Task, TaskShared, ThreadGroup, exit, run};
-
-/// Stack of a kernel thread, in bytes. Unoptimised builds need more.
-pub(crate) const KERNEL_STACK: usize = if cfg!(debug_assertions) { 1 << 20 } else { 256 << 10 };
 
 /// Flags that ask for what there is not (name spaces and the like).
 const UNSUPPORTED: CloneFlags = CloneFlags::NEWNS
@@ -342,25 +338,19 @@ pub(crate) fn spawn_kernel_thread(
 ) {
     let name = format!("task {}", task.tid());
     let for_thread = task.clone();
-    let here = if task.kernel.options.placement { Here::confine() } else { None };
-    let release = here.as_ref().map(Here::release);
-    let thread = move || {
-        if let Some(release) = release {
-            release();
+    let life = move || match new.bind() {
+        Ok(context) => {
+            let mut current = CurrentTask::begin(for_thread, context);
+            first(&mut current);
+            run::run(current);
         }
-        match new.bind() {
-            Ok(context) => {
-                let mut current = CurrentTask::begin(for_thread, context);
-                first(&mut current);
-                run::run(current);
-            }
-            Err(error) => {
-                tracing::error!(%error, "a new guest thread cannot be driven");
-                exit::abandon(&for_thread);
-            }
+        Err(error) => {
+            tracing::error!(%error, "a new guest thread cannot be driven");
+            exit::abandon(&for_thread);
         }
     };
-    if let Err(error) = std::thread::Builder::new().name(name).stack_size(KERNEL_STACK).spawn(thread) {
+    let kernel = &task.kernel;
+    if let Err(error) = kernel.threads.start(name, kernel.options.placement, life) {
         tracing::error!(%error, "no kernel thread for a new task");
         exit::abandon(&task);
     }

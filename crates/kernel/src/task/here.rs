@@ -6,6 +6,7 @@
 //!
 //! Main types: [`Here`]. Neighbours: `fork.rs` makes kernel threads; platforms keep guests' threads beside them.
 
+use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// This thread is confined to the CPU that it is on until this is dropped, and so are threads that it makes.
@@ -22,6 +23,16 @@ impl Here {
         here.set(sched_getcpu());
         sched_setaffinity(None, &here).ok()?;
         Some(Here { cpus })
+    }
+
+    /// Has another thread, which sleeps, go on here. It calls what this gives to run wherever the caller may. `None`: as
+    /// above.
+    pub(super) fn confine_other(tid: Pid) -> Option<impl FnOnce() + Send + use<>> {
+        let cpus = sched_getaffinity(None).ok().filter(|cpus| cpus.count() > 1)?;
+        let mut here = CpuSet::new();
+        here.set(sched_getcpu());
+        sched_setaffinity(Some(tid), &here).ok()?;
+        Some(move || allow(&cpus))
     }
 
     /// What a thread made meanwhile calls first, to be free again.

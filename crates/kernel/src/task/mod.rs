@@ -17,6 +17,7 @@ mod pid_table;
 pub mod pidfd;
 pub mod process_group;
 pub mod run;
+pub(crate) mod threads;
 mod trap;
 pub mod unshare;
 pub mod wait;
@@ -83,6 +84,8 @@ pub struct Task {
     pub(crate) meter: Mutex<order::Leaf, Option<Arc<dyn Meter>>>,
     /// Host tid of its kernel thread, 0 before there is one.
     pub(crate) kernel_thread: AtomicI32,
+    /// CPU time that that had used before.
+    pub(crate) kernel_time_before_ns: AtomicU64,
 }
 
 /// What a task shows to others and others may hold on to: its memory, files, credentials, name.
@@ -128,6 +131,7 @@ impl Task {
             io: IoCounters::default(),
             meter: Mutex::new(None),
             kernel_thread: AtomicI32::new(0),
+            kernel_time_before_ns: AtomicU64::new(0),
         })
     }
 
