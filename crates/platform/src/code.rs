@@ -86,6 +86,31 @@ impl Code {
         self.add(&[0x90])
     }
 
+    /// `pushfq`
+    pub fn push_flags(self) -> Code {
+        self.add(&[0x9c])
+    }
+
+    /// `popfq`
+    pub fn pop_flags(self) -> Code {
+        self.add(&[0x9d])
+    }
+
+    /// `push imm32`
+    pub fn push(self, value: i32) -> Code {
+        self.add(&[0x68]).add(&value.to_le_bytes())
+    }
+
+    /// `mov ss, eax`
+    pub fn load_stack_segment(self) -> Code {
+        self.add(&[0x8e, 0xd0])
+    }
+
+    /// `rep stosb`
+    pub fn repeat_store(self) -> Code {
+        self.add(&[0xf3, 0xaa])
+    }
+
     /// `ret`
     pub fn ret(self) -> Code {
         self.add(&[0xc3])

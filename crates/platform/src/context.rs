@@ -76,6 +76,19 @@ pub trait Context {
     /// Runs the guest until something happens.
     fn run(&mut self) -> Trap;
 
+    /// Runs one instruction of the guest: [`Trap::Stepped`], or the system call, exception or death that it made, which
+    /// is then all there is to report of it. [`Trap::Interrupted`] (which may be spurious) comes before it has run. As
+    /// in Linux, one repetition of a string instruction is an instruction, and one that loads SS is one with the next.
+    ///
+    /// The guest's own TF stays what the guest made of it. While it is set, each step ends as the guest's own trap
+    /// ([`Trap::Exception`], SIGTRAP with TRAP_TRACE), as each instruction of a run would. What else an instruction can
+    /// tell of being stepped is what `PTRACE_SINGLESTEP` of Linux lets it: `pushf` stores TF, `syscall` leaves it in r11.
+    ///
+    /// For a tracer inside the guest (`PTRACE_SINGLESTEP`, `PTRACE_SYSEMU_SINGLESTEP`); the kernel itself steps nobody:
+    /// guests that step themselves do so by their own TF, in a [`run`](Context::run). A thread at the patched site of a
+    /// system call is led to that call first: what the site jumps to is the platform's, and is not stepped.
+    fn step(&mut self) -> Trap;
+
     /// Sets what the system call that `run` reported returns (the guest's `rax`).
     fn set_result(&mut self, value: u64);
 

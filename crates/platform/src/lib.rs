@@ -22,6 +22,7 @@ mod delegation;
 pub mod mock;
 mod registers;
 mod space;
+pub mod step;
 mod text;
 mod trap;
 mod usage;

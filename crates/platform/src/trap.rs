@@ -2,7 +2,7 @@
 
 use abi::UserAddr;
 
-/// Why [`Context::run`](crate::Context::run) returned.
+/// Why [`Context::run`](crate::Context::run) or [`Context::step`](crate::Context::step) returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trap {
     /// The guest asks for a system call. It goes on behind the `syscall` instruction; what
@@ -10,6 +10,8 @@ pub enum Trap {
     Syscall(SyscallEntry),
     /// The guest's own instruction failed: a page fault, a division by zero, a breakpoint, …
     Exception(Exception),
+    /// [`Context::step`](crate::Context::step) has run one instruction, which did nothing of the above.
+    Stepped,
     /// An [`Interrupter`](crate::Interrupter) kicked, or something else asks to look again. May be spurious.
     Interrupted,
     /// The guest's host process, or this thread of it, is gone, unasked.

@@ -1,6 +1,6 @@
 //! A guest thread as its kernel thread drives it: the loop that `ptrace` and `sysemu` share.
 //!
-//! Guest code only ever runs under `PTRACE_SYSEMU`, or under `PTRACE_SYSCALL` with each call's number
+//! Guest code only ever runs under `PTRACE_SYSEMU` (or its `_SINGLESTEP`), or under `PTRACE_SYSCALL` with each call's number
 //! replaced at its entry by `getpid`, so the host executes nothing that a guest asks for. `PTRACE_CONT` is
 //! used only with the instruction pointer on an entry of the stub ([`crate::host_call`]); why that is safe
 //! is told in [`crate::stub`].
@@ -280,6 +280,38 @@ impl Tracee {
         Ok(())
     }
 
+    /// Lets the guest go on until something happens.
+    pub(crate) fn enter(&mut self, how: Resume) -> Trap {
+        if let Some(status) = self.dead {
+            return Trap::Died(status);
+        }
+        if std::mem::take(&mut self.kick_owed) {
+            self.kick.reported();
+            return Trap::Interrupted;
+        }
+        match self.write_back() {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Trap::Died(self.died()),
+            // Registers that user code cannot have: Linux faults on the way out to it.
+            Err(_) => {
+                return Trap::Exception(Exception::of_signal(libc::SIGSEGV, SI_KERNEL, UserAddr::NULL));
+            }
+        }
+        self.known = false;
+        loop {
+            let trap = match self.resume(how) {
+                Stop::Syscall => Some(self.syscall()),
+                Stop::Signal(signal) => self.signal(signal),
+                Stop::Event => None,
+                Stop::Escaped => Some(Trap::Died(self.escaped())),
+                Stop::Dead => Some(Trap::Died(self.died())),
+            };
+            if let Some(trap) = trap {
+                return trap;
+            }
+        }
+    }
+
     /// A stop at the entry of a system call.
     fn syscall(&mut self) -> Trap {
         let Ok(info) = sys::syscall_info(self.tid) else { return Trap::Died(self.died()) };
@@ -346,34 +378,11 @@ pub(crate) fn restarts(result: u64) -> bool {
 
 impl Context for Tracee {
     fn run(&mut self) -> Trap {
-        if let Some(status) = self.dead {
-            return Trap::Died(status);
-        }
-        if std::mem::take(&mut self.kick_owed) {
-            self.kick.reported();
-            return Trap::Interrupted;
-        }
-        match self.write_back() {
-            Ok(()) => {}
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Trap::Died(self.died()),
-            // Registers that user code cannot have: Linux faults on the way out to it.
-            Err(_) => {
-                return Trap::Exception(Exception::of_signal(libc::SIGSEGV, SI_KERNEL, UserAddr::NULL));
-            }
-        }
-        self.known = false;
-        loop {
-            let trap = match self.resume(self.shared.options.mode.resume()) {
-                Stop::Syscall => Some(self.syscall()),
-                Stop::Signal(signal) => self.signal(signal),
-                Stop::Event => None,
-                Stop::Escaped => Some(Trap::Died(self.escaped())),
-                Stop::Dead => Some(Trap::Died(self.died())),
-            };
-            if let Some(trap) = trap {
-                return trap;
-            }
-        }
+        self.enter(self.shared.options.mode.resume())
+    }
+
+    fn step(&mut self) -> Trap {
+        self.step_once()
     }
 
     fn set_result(&mut self, value: u64) {

@@ -5,7 +5,7 @@
 //! `Tracee` (a context).
 //!
 //! Modules: `stub` (our code in guest processes), `filter` (their seccomp filter), `spawner` (where they come
-//! from), `context` (the loop), `fault` (what the processor said), `stop` (typed wait results), `host_call`, `fork`, `sys` (the requests);
+//! from), `context` (the loop), `step` (one instruction), `fault` (what the processor said), `stop` (typed wait results), `host_call`, `fork`, `sys` (the requests);
 //! [`probe`], what the host can do.
 //!
 //! Neighbours: on `guest-process`; implements the traits of `platform`; the kernel knows only these.
@@ -22,6 +22,7 @@ mod host_call;
 pub mod probe;
 mod shared;
 mod spawner;
+mod step;
 mod stop;
 mod stub;
 mod sys;

@@ -44,6 +44,8 @@ pub struct Options {
     pub eager_registers: bool,
     /// Keep a guest thread on the CPU of the kernel thread that serves it.
     pub placement: bool,
+    /// Step guests by the host's `PTRACE_SYSEMU_SINGLESTEP` where it has it, not by the trap flag.
+    pub steps_by_host: bool,
     /// Put guest processes into a pid namespace, where the host allows one: they end with it whatever they do.
     pub namespace: bool,
     /// Bytes of private writable memory that a guest process may map, on the host too (its `RLIMIT_DATA`).
@@ -58,6 +60,7 @@ impl Options {
             batch: true,
             eager_registers: false,
             placement: true,
+            steps_by_host: true,
             namespace: true,
             data_limit: None,
         }
@@ -71,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) guests: Arc<Guests>,
     /// The extended state of a fresh process: set by the spawner once its first guest process stands.
     pub(crate) fresh_fp: OnceLock<Vec<u8>>,
+    /// Whether the host steps guests (see [`crate::step`]); found out at the first step.
+    pub(crate) host_steps: OnceLock<bool>,
 }
 
 impl Shared {
@@ -79,7 +84,7 @@ impl Shared {
         let layout = Layout::random()
             .map_err(|source| PlatformError { what: "drawing the stub's address", source })?;
         let guests = Arc::new(Guests::new(options.batch, options.placement));
-        Ok(Shared { options, layout, guests, fresh_fp: OnceLock::new() })
+        Ok(Shared { options, layout, guests, fresh_fp: OnceLock::new(), host_steps: OnceLock::new() })
     }
 
     /// The extended state of a fresh process.

@@ -23,6 +23,8 @@ pub(crate) enum Resume {
     Native,
     /// `PTRACE_SYSEMU`: to the next system call, which the host does not execute.
     Sysemu,
+    /// `PTRACE_SYSEMU_SINGLESTEP`: the same, but no further than behind one instruction.
+    SysemuStep,
     /// `PTRACE_SYSCALL`: to the next entry to or exit from a system call.
     Syscall,
 }
@@ -44,6 +46,7 @@ pub(crate) struct SyscallInfo {
 pub(crate) const INFO_ENTRY: u8 = 1;
 const PTRACE_GET_SYSCALL_INFO: libc::c_uint = 0x420e;
 const PTRACE_SYSEMU: libc::c_uint = 31;
+const PTRACE_SYSEMU_SINGLESTEP: libc::c_uint = 32;
 const NT_X86_XSTATE: usize = 0x202;
 
 fn request(request: libc::c_uint, tid: i32, addr: usize, data: usize) -> io::Result<usize> {
@@ -69,6 +72,7 @@ pub(crate) fn resume(tid: i32, how: Resume) -> io::Result<()> {
     let number = match how {
         Resume::Native => libc::PTRACE_CONT,
         Resume::Sysemu => PTRACE_SYSEMU,
+        Resume::SysemuStep => PTRACE_SYSEMU_SINGLESTEP,
         Resume::Syscall => libc::PTRACE_SYSCALL,
     };
     request(number, tid, 0, 0).map(drop)

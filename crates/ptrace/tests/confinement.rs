@@ -85,7 +85,7 @@ fn the_stub_lies_elsewhere_at_each_start() {
     assert!(bases.len() > 6);
 }
 
-/// A hostile guest enters the stub at every byte, with registers that would make host calls.
+/// A hostile guest enters the stub at every byte, with registers that would make host calls; run, and stepped.
 #[test]
 fn no_byte_of_the_stub_is_a_way_out() {
     let canary = std::env::temp_dir().join(format!("umlaut-canary-{}", std::process::id()));
@@ -103,7 +103,7 @@ fn no_byte_of_the_stub_is_a_way_out() {
         let range = [platform::GuestRange { start: abi::UserAddr(DATA + 0x1000), len: record.len() }];
         guest.space.write(&record, &range, platform::Reach::Mapped);
         let mut calls = 0;
-        for offset in 0..1024 {
+        for (offset, stepped) in (0..1024).flat_map(|offset| [(offset, false), (offset, true)]) {
             *guest.context.registers_mut() = Registers {
                 rax: 83,
                 rdi: DATA,
@@ -114,13 +114,14 @@ fn no_byte_of_the_stub_is_a_way_out() {
                 r13: DATA + 0x2000,
                 ..Registers::for_new_image(text + offset, DATA + 0x8000)
             };
-            for _ in 0..12 {
-                match guest.trap() {
+            for _ in 0..if stepped { 36 } else { 12 } {
+                match if stepped { guest.step() } else { guest.trap() } {
                     Trap::Syscall(_) => {
                         calls += 1;
                         guest.context.set_result(0);
                     }
                     Trap::Exception(_) => break,
+                    Trap::Stepped => {}
                     other => panic!("at {offset:#x}: {other:?}"),
                 }
             }
@@ -145,7 +146,9 @@ fn no_entry_makes_a_host_call() {
     ];
     for mode in MODES {
         let platform = platform(mode);
-        for (name, number, instruction) in entries {
+        for ((name, number, instruction), stepped) in
+            entries.into_iter().flat_map(|entry| [(entry, false), (entry, true)])
+        {
             let code = Code::new()
                 .set(Reg::Rdi, DATA)
                 .set(Reg::Rbx, DATA)
@@ -159,14 +162,14 @@ fn no_entry_makes_a_host_call() {
             let range = [platform::GuestRange { start: abi::UserAddr(DATA), len: path.len() }];
             guest.space.write(path.as_bytes(), &range, platform::Reach::Mapped);
             guest.load(&bytes);
-            for _ in 0..3 {
-                match guest.trap() {
+            for _ in 0..10 {
+                match if stepped { guest.step() } else { guest.trap() } {
                     Trap::Syscall(_) => guest.context.set_result(7),
                     Trap::Exception(_) | Trap::Died(_) => break,
-                    Trap::Interrupted => {}
+                    Trap::Interrupted | Trap::Stepped => {}
                 }
             }
-            assert!(!canary.exists(), "{name} made a host call on {}", mode.name());
+            assert!(!canary.exists(), "{name} made a host call on {}, stepped: {stepped}", mode.name());
         }
     }
 }

@@ -28,7 +28,12 @@ fn without_a_pid_namespace() {
 
 #[test]
 fn sysemu_without_the_fast_ways() {
-    let slow =
-        Options { batch: false, eager_registers: true, placement: false, ..Options::new(Mode::Sysemu) };
+    let slow = Options {
+        batch: false,
+        eager_registers: true,
+        placement: false,
+        steps_by_host: false,
+        ..Options::new(Mode::Sysemu)
+    };
     conforms("sysemu_without_the_fast_ways", slow);
 }

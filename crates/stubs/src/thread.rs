@@ -12,7 +12,7 @@ use guest_process::{Pin, Process, ThreadMeter};
 use platform::{
     AddressSpace, Context, Counters, DelegatedFile, Delegations, Event, Exception, ExitStatus, HostCall,
     HostCallError, HostCallFailure, Identity, Interrupter, Meter, NewContext, NewProcess, PlatformError,
-    Registers, SyscallEntry, Trap,
+    Registers, SyscallEntry, Trap, step,
 };
 
 use crate::channel::{self, Bell, Channel, Channels, Waited};
@@ -336,6 +336,17 @@ impl Context for Guest {
             Err(Gone::Died(status)) => Trap::Died(status),
             Err(Gone::Kicked) => Trap::Interrupted,
         }
+    }
+
+    fn step(&mut self) -> Trap {
+        let regs = *self.fetch();
+        if regs.rflags & step::FLAG != 0 {
+            return self.run();
+        }
+        let step = step::Step::at(&*self.inside.process, regs.rip);
+        self.registers_mut().rflags |= step::FLAG;
+        let trap = self.run();
+        step.end(trap, self.registers_mut())
     }
 
     fn set_result(&mut self, value: u64) {

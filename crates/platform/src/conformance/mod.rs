@@ -10,6 +10,7 @@ mod kicks;
 mod life;
 mod memory;
 mod state;
+mod steps;
 mod threads;
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub type Case = (&'static str, fn(&dyn Platform));
 
 /// All cases.
 pub const CASES: &[&[Case]] =
-    &[state::CASES, memory::CASES, exceptions::CASES, kicks::CASES, life::CASES, threads::CASES];
+    &[state::CASES, memory::CASES, exceptions::CASES, steps::CASES, kicks::CASES, life::CASES, threads::CASES];
 
 /// Runs all cases on `platform`, naming each on standard output, so that a failure tells which.
 pub fn run(platform: &dyn Platform) {
@@ -93,6 +94,16 @@ impl Guest {
     fn trap(&mut self) -> Trap {
         loop {
             match self.context.run() {
+                Trap::Interrupted => {}
+                trap => return trap,
+            }
+        }
+    }
+
+    /// Steps to the next trap that is not a spurious interruption.
+    fn step(&mut self) -> Trap {
+        loop {
+            match self.context.step() {
                 Trap::Interrupted => {}
                 trap => return trap,
             }

@@ -11,6 +11,7 @@ use super::cpu::{self, Step};
 use super::futex::{End, Key};
 use super::memory::Memory;
 use super::{Process, World};
+use crate::step;
 use crate::{
     AddressSpace, Context, ExitStatus, FutexCall, HostCall, HostCallError, HostCallFailure, HostUsage,
     Interrupter, Meter, NewContext, NewProcess, PlatformError, Reach, Registers, SyscallEntry, Trap,
@@ -61,6 +62,39 @@ impl Interrupter for Kick {
 }
 
 impl MockThread {
+    /// Runs some instructions, or until something happens.
+    fn burst(&mut self) -> Option<Trap> {
+        if self.dead() {
+            return Some(Trap::Died(ExitStatus::Killed(libc::SIGKILL)));
+        }
+        if self.kick.pending.swap(false, Ordering::AcqRel) {
+            return Some(Trap::Interrupted);
+        }
+        let process = Arc::clone(&self.process);
+        let mut memory = process.memory.lock();
+        for _ in 0..BURST {
+            match cpu::step(&mut self.regs, &mut self.fp, &mut memory) {
+                Step::Next => {}
+                Step::Exception(exception) => return Some(Trap::Exception(exception)),
+                Step::Syscall { native } => return Some(Trap::Syscall(self.system_call(native))),
+            }
+        }
+        None
+    }
+
+    /// The registers as a `syscall` or another entry (not `native`) leaves them.
+    fn system_call(&mut self, native: bool) -> SyscallEntry {
+        let regs = &mut self.regs;
+        let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
+        let entry = SyscallEntry { number: regs.rax, args, native };
+        if native {
+            regs.rcx = regs.rip;
+            regs.r11 = regs.rflags;
+        }
+        regs.rax = Errno::ENOSYS.as_result();
+        entry
+    }
+
     fn dead(&self) -> bool {
         self.process.killed.load(Ordering::Acquire)
     }
@@ -166,37 +200,21 @@ fn read_word(memory: &mut Memory, at: UserAddr) -> u32 {
 impl Context for MockThread {
     fn run(&mut self) -> Trap {
         loop {
-            if self.dead() {
-                return Trap::Died(ExitStatus::Killed(libc::SIGKILL));
+            if let Some(trap) = self.burst() {
+                return trap;
             }
-            if self.kick.pending.swap(false, Ordering::AcqRel) {
-                return Trap::Interrupted;
-            }
-            let process = Arc::clone(&self.process);
-            let mut memory = process.memory.lock();
-            for _ in 0..BURST {
-                match cpu::step(&mut self.regs, &mut self.fp, &mut memory) {
-                    Step::Next => {}
-                    Step::Exception(exception) => return Trap::Exception(exception),
-                    Step::Syscall { native } => {
-                        let regs = &mut self.regs;
-                        let entry = SyscallEntry {
-                            number: regs.rax,
-                            args: [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9],
-                            native,
-                        };
-                        if native {
-                            regs.rcx = regs.rip;
-                            regs.r11 = regs.rflags;
-                        }
-                        regs.rax = Errno::ENOSYS.as_result();
-                        return Trap::Syscall(entry);
-                    }
-                }
-            }
-            drop(memory);
             std::thread::yield_now();
         }
+    }
+
+    fn step(&mut self) -> Trap {
+        if self.regs.rflags & step::FLAG != 0 {
+            return self.run();
+        }
+        let step = step::Step::at(&*self.process, self.regs.rip);
+        self.regs.rflags |= step::FLAG;
+        let trap = self.run();
+        step.end(trap, &mut self.regs)
     }
 
     fn set_result(&mut self, value: u64) {

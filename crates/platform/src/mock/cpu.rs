@@ -3,6 +3,7 @@
 use abi::{GUEST_TOP, UserAddr};
 
 use super::memory::{Denied, Memory};
+use crate::step::FLAG as TRAP_FLAG;
 use crate::{Exception, Reach, Registers};
 
 /// Bytes of the extended state: the legacy area and the header.
@@ -10,9 +11,10 @@ pub(super) const FP_SIZE: usize = 576;
 const MXCSR: usize = 24;
 const XMM0: usize = 160;
 const HEADER: usize = 512;
-const TRAP_FLAG: u64 = 0x100;
 const TRAP_TRACE: i32 = 2;
 const SI_KERNEL: i32 = 0x80;
+/// Flags that are always set: bit 1, which has no meaning, and IF.
+const FLAGS_ALWAYS: u64 = 0x202;
 
 /// The extended state of a fresh process.
 pub(super) fn fresh_fp() -> Vec<u8> {
@@ -44,7 +46,10 @@ pub(super) enum Step {
 pub(super) fn step(regs: &mut Registers, fp: &mut [u8], memory: &mut Memory) -> Step {
     let stepped = regs.rflags & TRAP_FLAG != 0;
     let start = regs.rip;
-    match (Machine { regs: &mut *regs, fp, memory, start }).execute() {
+    let mut machine = Machine { regs: &mut *regs, fp, memory, start };
+    let done = machine.execute();
+    let start = machine.start;
+    match done {
         // A system call's way back swallows the trap behind it, as the host's does.
         Ok(Step::Next) if stepped => Step::Exception(trap(libc::SIGTRAP, TRAP_TRACE, regs.rip)),
         Ok(step) => step,
@@ -83,6 +88,33 @@ impl Machine<'_> {
                 0x80 => return Ok(Step::Syscall { native: false }),
                 _ => return Err(trap(libc::SIGSEGV, SI_KERNEL, 0)),
             },
+            0x68 => {
+                let value = i64::from((self.next(4)? as u32).cast_signed());
+                self.push(value.cast_unsigned())?;
+            }
+            // Everything is there, TF too, whoever has set it.
+            0x9c => self.push(self.regs.rflags)?,
+            0x9d => {
+                let flags = load(self.memory, self.regs.rsp)?;
+                self.regs.rsp = self.regs.rsp.wrapping_add(8);
+                self.regs.rflags = flags & Registers::USER_FLAGS | FLAGS_ALWAYS;
+            }
+            0x8e if self.next(1)? == 0xd0 => {
+                if self.regs.rax & 0xffff != Registers::USER_SS {
+                    return Err(trap(libc::SIGSEGV, SI_KERNEL, 0));
+                }
+                // No trap comes between it and the next instruction.
+                self.start = self.regs.rip;
+                return self.execute();
+            }
+            0xf3 if self.next(1)? == 0xaa && self.regs.rcx != 0 => {
+                store_byte(self.memory, self.regs.rdi, self.regs.rax as u8)?;
+                self.regs.rdi = self.regs.rdi.wrapping_add(1);
+                self.regs.rcx -= 1;
+                if self.regs.rcx > 0 {
+                    self.regs.rip = self.start;
+                }
+            }
             0xc3 => {
                 self.regs.rip = load(self.memory, self.regs.rsp)?;
                 self.regs.rsp = self.regs.rsp.wrapping_add(8);
@@ -137,6 +169,13 @@ impl Machine<'_> {
         }
     }
 
+    fn push(&mut self, value: u64) -> Result<(), Exception> {
+        let at = self.regs.rsp.wrapping_sub(8);
+        store(self.memory, at, value)?;
+        self.regs.rsp = at;
+        Ok(())
+    }
+
     fn divide(&mut self) -> Result<(), Exception> {
         const FPE_INTDIV: i32 = 1;
         let divisor = self.regs.rcx & 0xffff_ffff;
@@ -187,8 +226,18 @@ fn store(memory: &mut Memory, at: u64, value: u64) -> Result<(), Exception> {
     Ok(())
 }
 
+fn store_byte(memory: &mut Memory, at: u64, value: u8) -> Result<(), Exception> {
+    access_bytes(memory, at, 1, libc::PROT_WRITE)?;
+    memory.write(at, &[value], Reach::Growing);
+    Ok(())
+}
+
 fn access(memory: &mut Memory, at: u64, prot: i32) -> Result<(), Exception> {
-    let end = at.checked_add(8).filter(|end| *end <= GUEST_TOP);
+    access_bytes(memory, at, 8, prot)
+}
+
+fn access_bytes(memory: &mut Memory, at: u64, count: u64, prot: i32) -> Result<(), Exception> {
+    let end = at.checked_add(count).filter(|end| *end <= GUEST_TOP);
     let Some(end) = end else { return Err(trap(libc::SIGSEGV, SI_KERNEL, 0)) };
     for at in [at, end - 1] {
         memory.grow(at);

@@ -62,7 +62,8 @@ pub fn probe() -> Vec<Ability> {
     vec![
         ptrace(),
         sysemu(),
-        Ability::of("PTRACE_SYSEMU_SINGLESTEP", tracing::sysemu_singlestep),
+        Ability::of("PTRACE_SYSEMU_SINGLESTEP", tracing::sysemu_singlestep)
+            .or_else("guests are stepped by the trap flag"),
         yama(),
         Ability::of("process_vm_readv", tracing::read_memory),
         Ability::of("seccomp TRAP", seccomp::trap),

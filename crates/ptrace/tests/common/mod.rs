@@ -77,6 +77,16 @@ impl Guest {
         word(&*self.space, at)
     }
 
+    /// Runs one instruction.
+    pub(crate) fn step(&mut self) -> Trap {
+        loop {
+            match self.context.step() {
+                Trap::Interrupted => {}
+                trap => return trap,
+            }
+        }
+    }
+
     /// Runs to the next trap that is not an interruption.
     pub(crate) fn trap(&mut self) -> Trap {
         loop {
