@@ -23,7 +23,9 @@ use sync::{Interrupts, Mutex, Parker, Waiter, order};
 /// Bytes moved at a time.
 const CHUNK: usize = 4096;
 
-/// How often a job in the background looks whether it is there yet: a shell tells only jobs that were stopped.
+/// How often a job in the background looks whether it has the terminal. There is no event for it: `tcsetpgrp` tells
+/// nobody, a shell's `fg` sends SIGCONT only to a job that was stopped, and `poll` on a terminal does not look at who
+/// is in the foreground. In the foreground, and without a terminal, nothing looks.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The host's terminal, and the guest's that stands for it.

@@ -1,7 +1,7 @@
 //! The command `umlaut`: options, set-up, supervisor, console.
 //!
 //! `options.rs` says what can be asked for; `run.rs` puts a kernel together and starts it, `supervisor.rs` watches
-//! over it, `cgroup.rs` bounds its memory, `root.rs` composes what guests see of the host, `program.rs` what they start with; `check.rs` probes
+//! over it, `cgroup.rs` bounds its memory, `root.rs` composes what guests see of the host, `program.rs` what they start with, `user.rs` as whom; `check.rs` probes
 //! the host, `sites.rs` explains what is patched.
 
 /// Prints a line on stderr, which may be closed or full: that is no reason to fail in another way.
@@ -21,6 +21,7 @@ mod root;
 mod run;
 mod sites;
 mod supervisor;
+mod user;
 
 use std::io::Write;
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use kernel::stats::CountersMode;
 
@@ -35,17 +35,29 @@ impl Options {
             && let Some(first) =
                 run.program.first().filter(|first| first.as_encoded_bytes().starts_with(b"-"))
         {
-            let text = format!("unexpected argument '{}' found; try 'umlaut run --help'", first.display());
-            end(&Self::command().error(ErrorKind::UnknownArgument, text));
+            let mut command = Self::command();
+            command.build();
+            let run = command.find_subcommand("run").unwrap_or(&command);
+            let mut error = clap::Error::new(ErrorKind::UnknownArgument).with_cmd(run);
+            let name = ContextValue::String(first.to_string_lossy().into_owned());
+            error.insert(ContextKind::InvalidArg, name);
+            let usage = run.clone().render_usage();
+            error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+            end(&error);
         }
         options
     }
 }
 
-/// Prints what is wrong with the command line, or the help that was asked for.
+/// Prints what is wrong with the command line, in the manner of all messages, or the help that was asked for.
 fn end(error: &clap::Error) -> ! {
+    if error.use_stderr() {
+        let text = error.render().to_string();
+        complain!("umlaut: {}", text.strip_prefix("error: ").unwrap_or(&text).trim_end());
+        std::process::exit(125);
+    }
     let printed = error.print().and_then(|()| std::io::stdout().flush());
-    std::process::exit(if error.use_stderr() || printed.is_err() { 125 } else { 0 });
+    std::process::exit(if printed.is_err() { 125 } else { 0 });
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,7 +114,7 @@ pub(crate) struct RunOptions {
     /// Use this directory as the root (read below a throwaway layer, unless --ro or --rw)
     #[arg(long, value_name = "DIR", help_heading = "File system")]
     pub root: Option<PathBuf>,
-    /// The root is read-only
+    /// The root is read-only; without --root, so is the current directory, and --home's
     #[arg(long, conflicts_with = "rw", help_heading = "File system")]
     pub ro: bool,
     /// Changes to the root are made on the host (needs --root)
@@ -130,8 +142,8 @@ pub(crate) struct RunOptions {
     /// Pass the whole environment on, PATH, HOME and USER too, not only TERM, LANG, LC_ALL and TZ
     #[arg(long, help_heading = "Program")]
     pub env_host: bool,
-    /// Run as this user, by number
-    #[arg(long, value_name = "UID[:GID]", default_value = "0", help_heading = "Program")]
+    /// Run as this user: numbers, or names of the root's /etc/passwd and /etc/group
+    #[arg(long, value_name = "USER[:GROUP]", default_value = "0", help_heading = "Program")]
     pub user: String,
     /// The name of the machine
     #[arg(long, default_value = "umlaut", value_parser = parse_hostname, help_heading = "Program")]

@@ -15,6 +15,7 @@ use vfs::{Cred, FdTable, FileDescription};
 
 use crate::options::RunOptions;
 use crate::root::NameSpace;
+use crate::user::User;
 
 /// PATH inside, unless --env sets it.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -27,8 +28,8 @@ pub(crate) fn spec(
     console: Vec<i32>,
     name_space: &NameSpace,
 ) -> anyhow::Result<MainProgramSpec> {
-    let (uid, gid) = parse_user(&options.user)?;
-    let environment = environment(options, uid);
+    let user = &name_space.user;
+    let environment = environment(options, user);
     let arguments: Vec<Vec<u8>> = options.program.iter().map(|word| word.as_bytes().to_vec()).collect();
     let path = arguments.first().cloned().unwrap_or_default();
     let root = name_space.root.clone();
@@ -42,7 +43,7 @@ pub(crate) fn spec(
             arguments,
             environment: environment.iter().map(|entry| entry.as_bytes().to_vec()).collect(),
         },
-        cred: Cred::user(uid, gid, &[]),
+        cred: Cred::user(user.uid, user.gid, &user.groups),
         files: descriptors()?,
         fs: Fs::new(root.clone(), root, 0o22),
         workdir,
@@ -53,17 +54,7 @@ pub(crate) fn spec(
     })
 }
 
-/// Reads `UID[:GID]`.
-pub(crate) fn parse_user(text: &str) -> anyhow::Result<(u32, u32)> {
-    let (uid, gid) = text.split_once(':').unwrap_or((text, text));
-    let number = |part: &str| part.parse::<u32>().ok().filter(|id| *id != u32::MAX);
-    match (number(uid), number(gid)) {
-        (Some(uid), Some(gid)) => Ok((uid, gid)),
-        _ => Err(anyhow!("--user {text}: numbers are wanted, UID or UID:GID")),
-    }
-}
-
-fn environment(options: &RunOptions, uid: u32) -> Vec<String> {
+fn environment(options: &RunOptions, user: &User) -> Vec<String> {
     let mut variables: Vec<(String, String)> = Vec::new();
     let mut set = |key: &str, value: String| {
         variables.retain(|(known, _)| known != key);
@@ -83,8 +74,13 @@ fn environment(options: &RunOptions, uid: u32) -> Vec<String> {
         }
         set("PATH", DEFAULT_PATH.into());
         let shown = options.home.as_ref().and_then(|_| std::env::var("HOME").ok());
-        set("HOME", shown.unwrap_or_else(|| if uid == 0 { "/root".into() } else { "/".into() }));
-        set("USER", if uid == 0 { "root".into() } else { uid.to_string() });
+        let usual = match (&user.named, user.uid) {
+            (Some(named), _) => (named.home.clone(), named.name.clone()),
+            (None, 0) => ("/root".into(), "root".into()),
+            (None, uid) => ("/".into(), uid.to_string()),
+        };
+        set("HOME", shown.unwrap_or(usual.0));
+        set("USER", usual.1);
     }
     for entry in &options.env {
         let (key, value) = entry.split_once('=').unwrap_or((entry, ""));

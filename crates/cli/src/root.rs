@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::path::Path as HostPath;
 use std::sync::Arc;
 
-use abi::Errno;
+use abi::{Errno, OpenFlags};
 use anyhow::{Context, anyhow, bail};
 use fs_devpts::DevPts;
 use fs_host::default_root::{Environment, Layer, Reach, RootPlan};
@@ -17,17 +17,21 @@ use fs_overlay::Overlay;
 use fs_proc::ProcFs;
 use fs_tmpfs::{HostPages, SelfFds, TmpFs, TmpFsOptions};
 use sync::SysError;
-use vfs::ops;
-use vfs::{FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, NoSpecialFiles, Path};
+use vfs::ops::{self, OpenRequest};
+use vfs::{
+    FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, NoSpecialFiles, Path, SliceSink,
+};
 
 use crate::memory_files::Memfds;
 use crate::options::RunOptions;
-use crate::program::parse_user;
+use crate::user::User;
 
 /// What is mounted, and where a program begins.
 pub(crate) struct NameSpace {
     pub mounts: Arc<MountTable>,
     pub root: Path,
+    /// Who the main program runs as.
+    pub user: User,
     /// The directory to start in, unless --workdir says otherwise.
     pub workdir: Vec<u8>,
     /// Shows a kernel once it is attached.
@@ -100,14 +104,13 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
     let self_fds = SelfFds::open().context("opening /proc/self/fd")?;
     let total = host_memory().min(options.memory.unwrap_or(u64::MAX));
     let memory = MemoryFsKind { self_fds, host_pages: HostPages::default(), total };
-    let plan = match &options.root {
+    // Without --root, its /etc is the host's.
+    let on_host = match &options.root {
         Some(_) => None,
-        None => {
-            let owner = parse_user(&options.user)?;
-            let environment = Environment::of_process(owner);
-            Some(RootPlan::new(&environment, reach(options)))
-        }
+        None => Some(User::read(&options.user, |path| std::fs::read(path).unwrap_or_default())?),
     };
+    let plan =
+        on_host.as_ref().map(|user| RootPlan::new(&Environment::of_process(user.ids()), reach(options)));
     let (fs, source) = match (&options.root, &plan) {
         (Some(dir), _) => named_root(options, dir, &memory)?,
         (None, Some(plan)) => (default_root(plan, &memory)?, "umlaut".into()),
@@ -123,11 +126,15 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         files: FdTable::new(),
         memory,
     };
+    let user = match on_host {
+        Some(user) => user,
+        None => User::read(&options.user, |path| setup.read_file(path))?,
+    };
     let (proc, sysfs, devpts) = setup.mount_own_file_systems()?;
     let mut workdir = b"/".to_vec();
     if let Some(plan) = &plan {
         for layer in plan.layers.iter().skip(1) {
-            if let Err(error) = setup.mount_layer(layer) {
+            if let Err(error) = setup.mount_layer(layer, flags) {
                 // The program may not need it.
                 let text = crate::explain::shortened(&format!("{error:#}"));
                 complain!("umlaut: {text}; it shows empty");
@@ -137,20 +144,24 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         report(plan);
     }
     for bind in &options.bind {
-        setup.bind(bind, parse_user(&options.user)?)?;
+        setup.bind(bind, user.ids())?;
     }
     for place in &options.tmpfs {
         setup.tmpfs(place, "tmpfs", 0o1777)?;
     }
-    // Without limits, as Linux's own.
-    if let Some(workdir) = &options.workdir {
-        setup.check_workdir(workdir)?;
+    if let Some(given) = &options.workdir {
+        setup.check_workdir(given)?;
+    } else if !setup.is_directory(&workdir) {
+        let hidden = String::from_utf8_lossy(&workdir);
+        complain!("umlaut: --tmpfs or --bind hides {}: starting in /", crate::explain::shortened(&hidden));
+        workdir = b"/".to_vec();
     }
+    // Without limits, as Linux's own.
     let memfds = Memfds::new(
         TmpFsOptions { host_pages: setup.memory.host_pages.clone(), ..TmpFsOptions::default() },
         setup.memory.self_fds.clone(),
     );
-    Ok(NameSpace { mounts, root, workdir, proc, sysfs, devpts, memfds, memory: setup.memory })
+    Ok(NameSpace { mounts, root, user, workdir, proc, sysfs, devpts, memfds, memory: setup.memory })
 }
 
 fn reach(options: &RunOptions) -> Reach {
@@ -260,6 +271,27 @@ impl Setup {
         }
     }
 
+    /// A file of the root, as far as it can be read, and no more than names of users take.
+    fn read_file(&self, path: &str) -> Vec<u8> {
+        const MOST: usize = 16 << 20;
+        let mut bytes = Vec::new();
+        let request = OpenRequest::open(OpenFlags::RDONLY | OpenFlags::NONBLOCK, 0);
+        let Ok(file) =
+            request.and_then(|request| ops::open(&self.context(), abi::AT_FDCWD, path.as_bytes(), &request))
+        else {
+            return bytes;
+        };
+        let mut chunk = vec![0; 64 << 10];
+        while bytes.len() < MOST {
+            let mut sink = SliceSink { bytes: &mut chunk, filled: 0 };
+            match vfs::rw::read(&file, &self.caller, &mut sink) {
+                Ok(count) if count > 0 => bytes.extend_from_slice(chunk.get(..count).unwrap_or_default()),
+                _ => break,
+            }
+        }
+        bytes
+    }
+
     fn mount(
         &self,
         fs: &Arc<dyn FileSystem>,
@@ -322,9 +354,9 @@ impl Setup {
     }
 
     /// Shows a layer of the plan, whose directory the plan made.
-    fn mount_layer(&self, layer: &Layer) -> anyhow::Result<()> {
+    fn mount_layer(&self, layer: &Layer, flags: MountFlags) -> anyhow::Result<()> {
         let fs = throwaway(&open_layer(layer)?, &self.memory)?;
-        self.mount(&fs, "umlaut", MountFlags::NODEV, layer.at.as_os_str().as_encoded_bytes())
+        self.mount(&fs, "umlaut", flags | MountFlags::NODEV, layer.at.as_os_str().as_encoded_bytes())
     }
 
     fn check_workdir(&self, path: &str) -> anyhow::Result<()> {
@@ -340,10 +372,12 @@ impl Setup {
     /// The plan's directory to start in, if guests can get there.
     fn workdir(&self, plan: &RootPlan) -> Vec<u8> {
         let path = plan.workdir.as_os_str().as_encoded_bytes();
-        match self.context().lookup_path(abi::AT_FDCWD, path, vfs::Lookup::FOLLOW) {
-            Ok(at) if at.inode().is_dir() => path.to_vec(),
-            _ => b"/".to_vec(),
-        }
+        if self.is_directory(path) { path.to_vec() } else { b"/".to_vec() }
+    }
+
+    fn is_directory(&self, path: &[u8]) -> bool {
+        let at = self.context().lookup_path(abi::AT_FDCWD, path, vfs::Lookup::FOLLOW);
+        at.is_ok_and(|at| at.inode().is_dir())
     }
 
     /// `SRC:DST[:ro]`. The caller's own files show as the main program's.

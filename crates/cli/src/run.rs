@@ -90,7 +90,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     kernel.set_memory_files(Box::new(name_space.memfds.clone()));
     name_space.devpts.attach(&kernel);
     kernel.set_continued_outside(|| !host::process::is_orphaned());
-    let console = Console::open(&kernel, program::parse_user(&options.user)?.0)?;
+    let console = Console::open(&kernel, name_space.user.uid)?;
     let name = options.program.first().map(|name| name.as_encoded_bytes()).unwrap_or_default();
     let outside = Server::start(&kernel, name);
     forward_signals(kernel.clone(), signals, console.as_ref().map(Console::follower), outside)?;
@@ -125,6 +125,8 @@ fn special_files() -> Box<KernelFiles> {
 const FEWEST_DESCRIPTORS: u64 = 48;
 /// Bytes of addresses without which the kernel, or a guest process with room for its channels, does not come up.
 const FEWEST_ADDRESSES: u64 = 192 << 20;
+/// With fewer, a shell with a pipeline may find that there are no more.
+const ENOUGH_DESCRIPTORS: u64 = 256;
 
 /// Guests' open files are host descriptors of ours, and a copy to a guest's stack grows it by our limit (the guest's is
 /// checked before). Files of the host grow by us too: what is too big for our own limit is an error for the guest, not
@@ -142,6 +144,13 @@ fn raise_limits() -> anyhow::Result<()> {
         Some(count) if count < FEWEST_DESCRIPTORS => Err(anyhow!(
             "the limit on open files is {count}, and {FEWEST_DESCRIPTORS} are the fewest to run with: raise `ulimit -n`"
         )),
+        Some(count) if count < ENOUGH_DESCRIPTORS => {
+            complain!(
+                "umlaut: the limit on open files is {count}: programs may find none left; raise `ulimit -n` to \
+                 {ENOUGH_DESCRIPTORS} or more"
+            );
+            Ok(())
+        }
         _ => Ok(()),
     }?;
     match rustix::process::getrlimit(Resource::As).current {

@@ -155,7 +155,8 @@ fn odd_environments() {
 #[test]
 fn low_limits() {
     for_each_user(|host| {
-        host.run("ulimit -n 64; $U run sh -c 'ls / | wc -l >/dev/null; echo ok'").is(0, "ok\n", "");
+        host.run("ulimit -n 64; $U run sh -c 'ls / | wc -l >/dev/null; echo ok'").is(0, "ok\n", "ulimit -n");
+        assert_eq!(host.run("ulimit -n 256; $U run true").err, "");
         host.run("ulimit -n 20; $U run true").is(125, "", "ulimit -n");
         host.run("ulimit -c unlimited; $U run sh -c 'kill -SEGV $$'").is(139, "", "");
         host.run("ulimit -S -f 1; $U run sh -c 'head -c 9000 /dev/zero >/tmp/x && wc -c </tmp/x'")
@@ -227,16 +228,75 @@ fn command_lines_that_cannot_be() {
             ("run --tmpfs /etc/passwd sh", "/etc/passwd"),
             ("run --env NAME sh", "NAME=VALUE"),
             ("run --env =x sh", "NAME=VALUE"),
-            ("run --user me sh", "UID"),
+            ("run --user nosuch sh", "/etc/passwd"),
+            ("run --user 0:nosuch sh", "/etc/group"),
+            ("run --user : sh", "USER:GROUP"),
             ("run --memory 3 sh", "1M"),
             ("run --platform kvm sh", "sysemu"),
             ("run --trace=nope sh", "nope"),
             ("run --trace --trace-file /nonexistent/x sh", "/nonexistent/x"),
             ("run --hostname $(printf 'x%.0s' {1..100}) sh", "64"),
         ] {
-            host.run(&format!("$U {words}")).is(125, "", message);
+            let end = host.run(&format!("$U {words}"));
+            end.is(125, "", message);
+            let head = end.err.lines().next().unwrap_or_default();
+            // Without a command at all, help is what there is to say.
+            assert!(words.is_empty() || head.starts_with("umlaut: "), "{words}: {head}");
+        }
+        for words in ["run --nope sh", "run --nope", "run --ro --rw --root / sh", "run"] {
+            host.run(&format!("$U {words}")).is(125, "", "Usage: umlaut run ");
         }
         host.run("$U --help && $U run --help && $U --version").is(0, "Usage", "");
+    });
+}
+
+#[test]
+fn users_by_name_are_the_roots_own() {
+    for_each_user(|host| {
+        // The default root's /etc is the host's.
+        host.run("$U run --user nobody sh -c 'echo $(id -un) $USER $HOME'").is(
+            0,
+            "nobody nobody /nonexistent",
+            "",
+        );
+        host.run("$U run --user 12:nogroup id -gn").is(0, "nogroup\n", "");
+        let made = "mkdir -p r/bin r/etc r/usr && ln -s /etc/real r/etc/passwd && echo me:x:7:8::/home/me: >r/etc/real &&
+            printf 'club:x:9:you,me\nother:x:10:\n' >r/etc/group";
+        host.run(made).is(0, "", "");
+        let inside = "$U run --bind /usr:/usr:ro --bind /bin:/bin:ro --bind /lib:/lib:ro --bind /lib64:/lib64:ro --root r";
+        host.run(&format!("{inside} --user me sh -c 'id -G; id -u; echo $HOME'")).is(
+            0,
+            "8 9\n7\n/home/me\n",
+            "",
+        );
+        host.run(&format!("{inside} --user me:other id -G")).is(0, "10\n", "");
+        host.run(&format!("{inside} --user nobody id")).is(125, "", "no user nobody");
+    });
+}
+
+#[test]
+fn a_read_only_view_is_read_only_all_over() {
+    for_each_user(|host| {
+        let write = "for d in . / /tmp /usr; do touch $d/x 2>/dev/null && echo wrote $d; done; echo end";
+        host.run(&format!("$U run --ro sh -c '{write}'")).is(0, "end\n", "");
+        host.run(&format!("cd /usr && $U run --ro sh -c '{write}'")).is(0, "end\n", "");
+        host.run("mkdir out && $U run --ro --bind $PWD/out:/mnt --tmpfs /tmp sh -c 'pwd >/mnt/a && echo b >/tmp/b'; cat out/a")
+            .is(0, "/\n", "starting in /");
+        host.run("$U run sh -c 'touch x && echo wrote'").is(0, "wrote\n", "");
+    });
+}
+
+#[test]
+fn inherited_files_tell_their_names() {
+    for_each_user(|host| {
+        let natively = "readlink /proc/self/fd/0; readlink /dev/stdin";
+        for stdin in ["f", "/dev/null", "/etc/passwd", "/tmp"] {
+            let native = host.run(&format!("touch f; exec <{stdin}; {natively}"));
+            host.run(&format!("exec <{stdin}; $U run sh -c '{natively}'")).is(0, &native.out, "");
+            assert!(native.out.lines().count() == 2 && native.out.starts_with('/'), "{}", native.out);
+        }
+        host.run("exec 5<>gone; rm gone; $U run readlink /proc/self/fd/0 <&5").is(0, "/gone (deleted)\n", "");
+        host.run("echo | $U run readlink /proc/self/fd/0").is(0, "pipe:[", "");
     });
 }
 

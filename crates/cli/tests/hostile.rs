@@ -1,6 +1,6 @@
 //! Hostile guests through the product, as the calling user and, started by root, as nobody: ways into the host kernel
 //! that are not system calls, forged frames, the host's file systems inside a root or bind, privileges on a `--rw` root,
-//! and what guest host processes hold.
+//! names that move while they are walked (`UMLAUT_RACE_SECONDS`, 2, for each), and what guest host processes hold.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -28,7 +28,7 @@ impl Host {
         fs::copy(env!("CARGO_BIN_EXE_umlaut"), parent.path().join("umlaut")).unwrap();
         let host = Host { parent, nobody };
         fs::create_dir(host.shared()).unwrap();
-        for program in ["guest", "stub"] {
+        for program in ["guest", "race", "stub"] {
             let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/").to_owned() + program + ".c";
             let built = Command::new("cc")
                 .args(["-O1", "-static", "-pthread", "-w", &source, "-o"])
@@ -141,7 +141,7 @@ fn privileges_on_a_writable_root_never_reach_the_host() {
             let kind = meta.file_type();
             assert!(!kind.is_char_device() && !kind.is_block_device(), "{}: a device", path.display());
             assert_eq!(meta.mode() & 0o6000, 0, "{}: set-id", path.display());
-            if !path.ends_with("guest") && !path.ends_with("stub") {
+            if !["guest", "race", "stub"].iter().any(|own| path.ends_with(own)) {
                 assert_eq!(meta.uid(), owner, "{}: owned by a guest's user", path.display());
             }
             let mut value = [0u8; 64];
@@ -197,6 +197,92 @@ fn the_hosts_kernel_file_systems_do_not_show() {
         // One end inside, none outside: a FIFO of the host's would have both.
         let script = "(echo through >/shared/fifo &); read line </shared/fifo; echo $line";
         assert_eq!(host.run(&["--bind", &bind, "timeout", "5", "sh", "-c", script]), "through\n");
+    });
+}
+
+const OUTSIDE: &str = "the canary lives outside";
+
+/// A directory of the host's that is bound writable, beside one that is not; names in it move while a guest walks them:
+/// directories and links to the other directory change places, and directories wander out and back.
+fn race_over_a_bind(host: &Host, platform: &str, seconds: u64) {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let dir = tempfile::tempdir_in(host.parent.path()).unwrap();
+    let (inside, outside, away) =
+        (dir.path().join("inside"), dir.path().join("outside"), dir.path().join("away"));
+    fs::create_dir_all(inside.join("dir/sub")).unwrap();
+    fs::create_dir(&outside).unwrap();
+    fs::create_dir(&away).unwrap();
+    fs::write(inside.join("dir/file"), "inside").unwrap();
+    fs::write(outside.join("file"), OUTSIDE).unwrap();
+    fs::write(outside.join("only-outside"), "").unwrap();
+    std::os::unix::fs::symlink(&outside, inside.join("link")).unwrap();
+    // From where they come to be, in `dir`.
+    std::os::unix::fs::symlink("../../outside", inside.join("other-link")).unwrap();
+    std::os::unix::fs::symlink("../../outside/file", inside.join("file-link")).unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    if host.nobody {
+        // Also what is outside is the guest's user's: nothing but hostfs keeps it.
+        let given = Command::new("chown").args(["-hR", "65534:65534"]).arg(dir.path()).status();
+        assert!(given.unwrap().success());
+    }
+    let before = fs::symlink_metadata(outside.join("file")).unwrap();
+    let done = AtomicBool::new(false);
+    let exchange = |a: &Path, b: &Path| {
+        // Either may be gone for a moment, by the guest's own doing.
+        let _ = renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE);
+    };
+    let said = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let [dir, link, other, to_file] =
+                ["dir", "link", "other-link", "file-link"].map(|name| inside.join(name));
+            while !done.load(Ordering::Relaxed) {
+                exchange(&dir, &link);
+                exchange(&dir, &link);
+                exchange(&dir.join("sub"), &other);
+                exchange(&dir.join("sub"), &other);
+                exchange(&dir.join("file"), &to_file);
+                exchange(&dir.join("file"), &to_file);
+                let _ = fs::rename(&dir, away.join("dir"));
+                let _ = fs::rename(&link, &dir);
+                let _ = fs::rename(&dir, &link);
+                let _ = fs::rename(away.join("dir"), &dir);
+                std::thread::sleep(std::time::Duration::from_micros(300));
+            }
+        });
+        let bind = format!("{}:/mnt", inside.display());
+        let program = format!("{}:/program:ro", host.shared().display());
+        let seconds = seconds.to_string();
+        let words = ["--platform", platform, "--bind", &bind, "--bind", &program];
+        let command = ["/program/race", "/mnt", &seconds, OUTSIDE];
+        let output = host.umlaut(&[&words[..], &command].concat()).output();
+        done.store(true, Ordering::Relaxed);
+        output.unwrap()
+    });
+    let text = String::from_utf8_lossy(&said.stdout);
+    let errors = String::from_utf8_lossy(&said.stderr);
+    assert_eq!(text, "rounds 1 opened 1\nseen 0\nalive\n", "{platform}: {errors}");
+    assert!(!errors.contains("oops"), "{errors}");
+    let after = fs::symlink_metadata(outside.join("file")).unwrap();
+    assert_eq!(
+        (before.mode(), before.uid(), before.mtime_nsec()),
+        (after.mode(), after.uid(), after.mtime_nsec())
+    );
+    assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), OUTSIDE);
+    let mut value = [0; 8];
+    assert!(rustix::fs::getxattr(outside.join("file"), "user.mark", &mut value[..]).is_err());
+    let names: BTreeSet<_> =
+        fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["file", "only-outside"].map(Into::into).into());
+}
+
+#[test]
+fn names_that_move_lead_nowhere() {
+    let seconds = std::env::var("UMLAUT_RACE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
+    for_each_user(|host| {
+        for platform in ["sysemu", "stub"] {
+            race_over_a_bind(host, platform, seconds);
+        }
     });
 }
 

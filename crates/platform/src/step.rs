@@ -56,9 +56,8 @@ pub fn is_step(exception: &Exception) -> bool {
 /// Whether an instruction of 64-bit code loads the flags: `popf` and `iret` behind any prefixes (Linux:
 /// `is_setting_trap_flag`, `arch/x86/kernel/step.c`).
 fn sets_flag(instruction: &[u8]) -> bool {
-    let prefix = |byte: u8| {
-        matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3)
-    };
+    let prefix =
+        |byte: u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
     matches!(instruction.iter().find(|byte| !prefix(**byte)), Some(0x9d | 0xcf))
 }
 

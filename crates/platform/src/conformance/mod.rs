@@ -27,8 +27,15 @@ use crate::{
 pub type Case = (&'static str, fn(&dyn Platform));
 
 /// All cases.
-pub const CASES: &[&[Case]] =
-    &[state::CASES, memory::CASES, exceptions::CASES, steps::CASES, kicks::CASES, life::CASES, threads::CASES];
+pub const CASES: &[&[Case]] = &[
+    state::CASES,
+    memory::CASES,
+    exceptions::CASES,
+    steps::CASES,
+    kicks::CASES,
+    life::CASES,
+    threads::CASES,
+];
 
 /// Runs all cases on `platform`, naming each on standard output, so that a failure tells which.
 pub fn run(platform: &dyn Platform) {

@@ -7,7 +7,7 @@
 mod stream;
 
 use std::any::Any;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use abi::{Errno, FcntlCmd, FileMode, FileType, Ioctl, MAX_RW_COUNT, OpenFlags, Timespec, UserAddr};
@@ -346,7 +346,12 @@ impl FileOps for HostFile {
         Some(self.fd.clone())
     }
 
+    /// As the host shows it: a path of the host's, or what stands for one.
     fn link_name(&self) -> Option<String> {
+        let link = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
+        if let Ok(text) = rustix::fs::readlink(link, Vec::new()) {
+            return Some(text.to_string_lossy().into_owned());
+        }
         let stat = rustix::fs::fstat(&self.fd).ok()?;
         match stat.st_mode & 0o170_000 {
             0o010_000 => Some(format!("pipe:[{}]", stat.st_ino)),
