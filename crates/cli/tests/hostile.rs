@@ -232,6 +232,11 @@ fn race_over_a_bind(host: &Host, platform: &str, seconds: u64) {
         // Either may be gone for a moment, by the guest's own doing.
         let _ = renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE);
     };
+    // By its descriptor: by its name we could come to be outside ourselves.
+    let real = fs::File::open(inside.join("dir")).unwrap();
+    let exchange_in = |name: &str, link: &Path| {
+        let _ = renameat_with(&real, name, CWD, link, RenameFlags::EXCHANGE);
+    };
     let said = std::thread::scope(|scope| {
         scope.spawn(|| {
             let [dir, link, other, to_file] =
@@ -239,10 +244,10 @@ fn race_over_a_bind(host: &Host, platform: &str, seconds: u64) {
             while !done.load(Ordering::Relaxed) {
                 exchange(&dir, &link);
                 exchange(&dir, &link);
-                exchange(&dir.join("sub"), &other);
-                exchange(&dir.join("sub"), &other);
-                exchange(&dir.join("file"), &to_file);
-                exchange(&dir.join("file"), &to_file);
+                exchange_in("sub", &other);
+                exchange_in("sub", &other);
+                exchange_in("file", &to_file);
+                exchange_in("file", &to_file);
                 let _ = fs::rename(&dir, away.join("dir"));
                 let _ = fs::rename(&link, &dir);
                 let _ = fs::rename(&dir, &link);
@@ -255,7 +260,8 @@ fn race_over_a_bind(host: &Host, platform: &str, seconds: u64) {
         let seconds = seconds.to_string();
         let words = ["--platform", platform, "--bind", &bind, "--bind", &program];
         let command = ["/program/race", "/mnt", &seconds, OUTSIDE];
-        let output = host.umlaut(&[&words[..], &command].concat()).output();
+        // Not from where the view of the current directory shows what is outside.
+        let output = host.umlaut(&[&words[..], &command].concat()).current_dir("/").output();
         done.store(true, Ordering::Relaxed);
         output.unwrap()
     });

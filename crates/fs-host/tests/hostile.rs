@@ -21,6 +21,8 @@ use support::*;
 use vfs::{AttributeChange, FileSystem, NewNodeKind, RenameMode, XattrMode};
 
 const CANARY: &[u8] = b"the canary lives outside";
+/// A name that is in no directory inside.
+const ONLY_OUTSIDE: &str = "only-outside";
 const INNER: &str = "UMLAUT_TEST_INNER";
 
 /// Runs `test` here, and again in a process of its own as nobody where that can be.
@@ -63,6 +65,7 @@ impl Ground {
             outside: tempfile::tempdir().expect("a directory"),
         };
         fs::write(ground.outside.path().join("file"), CANARY).expect("write");
+        fs::write(ground.outside.path().join(ONLY_OUTSIDE), b"").expect("write");
         fs::create_dir(ground.outside.path().join("sub")).expect("mkdir");
         fs::create_dir_all(ground.inside.path().join("dir/sub")).expect("mkdir");
         fs::write(ground.inside.path().join("dir/file"), b"inside").expect("write");
@@ -83,7 +86,7 @@ impl Ground {
             .map(|entry| entry.expect("entry").file_name())
             .collect();
         names.sort();
-        assert_eq!(names, ["file", "sub"]);
+        assert_eq!(names, ["file", ONLY_OUTSIDE, "sub"]);
         assert_eq!(fs::read_dir(self.outside.path().join("sub")).expect("listed").count(), 0);
         let mut value = [0; 8];
         assert_eq!(rustix::fs::getxattr(&file, "user.mark", &mut value[..]), Err(rustix::io::Errno::NODATA));
@@ -134,6 +137,7 @@ fn poke(host: &Arc<HostFs>, round: u64) {
     }
     if let Ok(listed) = names(&dir) {
         for name in listed {
+            assert_ne!(name, ONLY_OUTSIDE, "what is outside was listed");
             let _ = dir.ops.lookup(&dir, name.as_bytes()).and_then(|child| child.ops.attributes(&child));
         }
     }
