@@ -10,7 +10,9 @@ use std::sync::Arc;
 use abi::{FcntlCmd, OpenFlags};
 use smallvec::SmallVec;
 use sync::{SysResult, WaitQueue};
-use vfs::{Attributes, Caller, FileDescription, FileOps, Inode, Mapping, Ready, Seek, UserRead, UserWrite};
+use vfs::{
+    Attributes, Caller, FileDescription, FileOps, HandOut, Inode, Mapping, Ready, Seek, UserRead, UserWrite,
+};
 
 use crate::node::OverlayNode;
 
@@ -139,6 +141,10 @@ impl FileOps for OverlayFile {
 
     fn flush(&self, file: &FileDescription, caller: &dyn Caller) -> SysResult<()> {
         self.real.flush(file, caller)
+    }
+
+    fn hand_out(&self, file: &FileDescription, often: bool) -> Option<HandOut> {
+        self.real.hand_out(file, often)
     }
 
     fn host_fd(&self) -> Option<Arc<OwnedFd>> {

@@ -7,19 +7,22 @@
 use std::any::Any;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use abi::{Errno, FallocFlags, FcntlCmd, MAX_RW_COUNT, OpenFlags};
 use rustix::fs::{OFlags, SealFlags, SeekFrom};
 use sync::order::File as FileLevel;
 use sync::{Mutex, SleepLock, SysResult};
-use vfs::{Caller, FileDescription, FileOps, Inode, Mapping, MountFlags, Seek, UserRead, UserWrite, rw};
+use vfs::{
+    Caller, FileDescription, FileOps, HandOut, Inode, Mapping, MountFlags, Seek, UserRead, UserWrite, rw,
+};
 
 use crate::host_data::errno;
 use crate::node::TmpNode;
 use crate::node_ops::needs_atime;
 use crate::time::now;
 use crate::transfer::{read_out, write_in};
+use crate::usage::PAGE;
 
 /// An open regular file of a tmpfs.
 pub struct TmpFile {
@@ -28,7 +31,16 @@ pub struct TmpFile {
     position: Mutex<FileLevel, Position>,
     /// Held over a read or write at the offset (Linux: `f_pos_lock`).
     order: SleepLock,
+    /// The host description keeps the access time, for those who read it without the kernel.
+    host_keeps_atime: AtomicBool,
+    /// It was handed to those who write without the kernel: their pages are counted when they close it.
+    handed_for_writing: AtomicBool,
 }
+
+/// Bytes that a thread writes by itself before its pages are counted, at most; and the part of the free space.
+const MOST_UNCOUNTED: u64 = 16 << 20;
+const LEAST_UNCOUNTED: u64 = 1 << 20;
+const UNCOUNTED_PART: u64 = 16;
 
 struct Position {
     /// The truth while `host` is `None`.
@@ -64,6 +76,8 @@ impl TmpFile {
             flags: AtomicU32::new(flags.bits()),
             position: Mutex::new(Position { offset: 0, host: None }),
             order: SleepLock::new(),
+            host_keeps_atime: AtomicBool::new(false),
+            handed_for_writing: AtomicBool::new(false),
         }
     }
 
@@ -101,6 +115,31 @@ impl TmpFile {
         }
         position.offset = to;
         Ok(())
+    }
+
+    /// Has the host keep the access time of reads by this description, if it would be kept as the mount says.
+    fn let_host_keep_atime(&self, file: &FileDescription, host: &OwnedFd) -> Option<bool> {
+        let mount = file.path.as_ref().map_or(MountFlags::empty(), |path| path.mount.flags());
+        if mount.intersects(MountFlags::NOATIME | MountFlags::RDONLY)
+            || file.flags().contains(OpenFlags::NOATIME)
+            || self.host_keeps_atime.load(Ordering::Relaxed)
+        {
+            return Some(true);
+        }
+        if !mount.contains(MountFlags::RELATIME) {
+            return Some(false);
+        }
+        self.host_keeps_atime.store(true, Ordering::Relaxed);
+        self.set_host_flags(host, file.flags()).ok()?;
+        self.node().ok()?.keep_host_atime().ok()?;
+        Some(true)
+    }
+
+    fn set_host_flags(&self, host: &OwnedFd, flags: OpenFlags) -> rustix::io::Result<()> {
+        let mut there = OFlags::empty();
+        there.set(OFlags::NOATIME, !self.host_keeps_atime.load(Ordering::Relaxed));
+        there.set(OFlags::APPEND, flags.contains(OpenFlags::APPEND));
+        rustix::fs::fcntl_setfl(host, there)
     }
 
     /// Writes at `at` (or the offset, which moves); the caller holds the locks.
@@ -256,9 +295,36 @@ impl FileOps for TmpFile {
         self.flags.store(new.bits(), Ordering::Relaxed);
         let position = self.position.lock();
         if let Some(host) = position.host.as_ref().filter(|_| changed.contains(OpenFlags::APPEND)) {
-            let mut flags = OFlags::NOATIME;
-            flags.set(OFlags::APPEND, new.contains(OpenFlags::APPEND));
-            rustix::fs::fcntl_setfl(host, flags).map_err(errno)?;
+            self.set_host_flags(host, new).map_err(errno)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes that lie in the kernel move into a memfd only for those who use them often.
+    fn hand_out(&self, file: &FileDescription, often: bool) -> Option<HandOut> {
+        let node = self.node().ok()?;
+        if often {
+            node.make_host().ok()?;
+        }
+        let host = self.host().ok()??;
+        if file.is_readable() && !self.let_host_keep_atime(file, &host)? {
+            return None;
+        }
+        let space = &node.fs.space;
+        let limited = space.limit() != 0;
+        let free = if limited { space.free().saturating_mul(PAGE) } else { u64::MAX };
+        let budget = (free / UNCOUNTED_PART).min(MOST_UNCOUNTED);
+        // A limit that somebody asked for is kept to the byte.
+        let may_write = (!limited || node.fs.has_default_limits()) && budget >= LEAST_UNCOUNTED;
+        if may_write && file.is_writable() {
+            self.handed_for_writing.store(true, Ordering::Relaxed);
+        }
+        Some(HandOut { file: host, may_write, budget: Some(budget) })
+    }
+
+    fn flush(&self, _: &FileDescription, _: &dyn Caller) -> SysResult<()> {
+        if self.handed_for_writing.load(Ordering::Relaxed) {
+            self.node()?.recount();
         }
         Ok(())
     }

@@ -68,6 +68,11 @@ enum Root {
 }
 
 impl TmpFs {
+    /// Whether its limits are those that nobody asked for.
+    pub(crate) fn has_default_limits(&self) -> bool {
+        self.options.default_limits
+    }
+
     /// An empty file system; `dev` is the device number that its files show.
     pub fn new(dev: u64, options: TmpFsOptions, self_fds: SelfFds) -> Arc<TmpFs> {
         let fs = Arc::new_cyclic(|me| TmpFs {

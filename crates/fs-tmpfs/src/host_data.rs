@@ -54,6 +54,8 @@ pub(crate) struct HostData {
     charged: u64,
     /// It is a guest's memfd, whose seals are the guest's.
     has_guest_seals: bool,
+    /// Some read it without the kernel: the host's access time counts where it is later than this.
+    atime_since: Option<Timespec>,
 }
 
 /// Makes a memfd in which programs may be executed, where the host lets one choose.
@@ -79,7 +81,7 @@ impl HostData {
     pub(crate) fn new(name: &[u8], flags: u32) -> SysResult<HostData> {
         let memfd = new_memfd(name, MemfdFlags::from_bits_retain(flags)).map_err(errno)?;
         let memfd = host::descriptors::for_guest(memfd).map_err(|_| Errno::ENFILE)?;
-        Ok(HostData { memfd: Arc::new(memfd), charged: 0, has_guest_seals: true })
+        Ok(HostData { memfd: Arc::new(memfd), charged: 0, has_guest_seals: true, atime_since: None })
     }
 
     /// Takes over what the new mode of a guest's memfd says of execution. `EPERM`: that is sealed (`F_SEAL_EXEC`).
@@ -128,6 +130,28 @@ impl HostData {
 
     pub(crate) fn stat(&self) -> SysResult<Stat> {
         rustix::fs::fstat(&self.memfd).map_err(errno)
+    }
+
+    /// From now on reads that only the host sees count as accesses.
+    pub(crate) fn keep_atime(&mut self) -> SysResult<()> {
+        if self.atime_since.is_none() {
+            self.atime_since = Some(atime_of(&self.stat()?));
+        }
+        Ok(())
+    }
+
+    /// The access time was set: earlier reads no longer count.
+    pub(crate) fn atime_was_set(&mut self) -> SysResult<()> {
+        if self.atime_since.is_some() {
+            self.atime_since = Some(atime_of(&self.stat()?));
+        }
+        Ok(())
+    }
+
+    /// When it was last read, if only the host may know.
+    pub(crate) fn atime(&self, stat: &Stat) -> Option<Timespec> {
+        let since = self.atime_since?;
+        Some(atime_of(stat)).filter(|atime| *atime > since)
     }
 
     pub(crate) fn size(&self) -> SysResult<u64> {
@@ -214,4 +238,8 @@ impl HostData {
         space.note_host(self.charged, 0);
         self.charged = 0;
     }
+}
+
+fn atime_of(stat: &Stat) -> Timespec {
+    Timespec { sec: stat.st_atime, nsec: i64::try_from(stat.st_atime_nsec).unwrap_or(0) }
 }

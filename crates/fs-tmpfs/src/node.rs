@@ -11,6 +11,7 @@ use vfs::{Attributes, FileSystem, Inode};
 use crate::data::Data;
 use crate::dir::Entries;
 use crate::fs::TmpFs;
+use crate::node_ops::needs_atime;
 use crate::time::now;
 use crate::usage::PAGE;
 
@@ -146,6 +147,13 @@ impl TmpNode {
                 attributes.mtime = time(stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
                 let ctime = time(stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0));
                 attributes.ctime = attributes.ctime.max(ctime);
+                // The host notes every read; of those counts, as relatime does, the first since a change.
+                if let Some(atime) = host.atime(&stat).filter(|atime| *atime > attributes.atime)
+                    && needs_atime(attributes.atime, attributes.mtime, attributes.ctime)
+                {
+                    attributes.atime = atime;
+                    state.atime = atime;
+                }
             }
             // Linux counts BOGO_DIRENT_SIZE for each entry, `.` and `..` among them.
             Kind::Directory(entries) => {

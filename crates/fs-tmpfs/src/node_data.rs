@@ -24,6 +24,21 @@ impl TmpNode {
         state.data()?.make_host(mtime, &self.fs.space)
     }
 
+    /// Counts again what its memfd holds.
+    pub(crate) fn recount(&self) {
+        if let Ok(Data::Host(host)) = self.lock().data() {
+            host.recount(0, &self.fs.space);
+        }
+    }
+
+    /// From now on the memfd's access time counts too.
+    pub(crate) fn keep_host_atime(&self) -> SysResult<()> {
+        match self.lock().data()? {
+            Data::Host(host) => host.keep_atime(),
+            Data::Memory(_) => Ok(()),
+        }
+    }
+
     pub(crate) fn size(&self) -> SysResult<u64> {
         self.lock().data()?.size()
     }

@@ -51,6 +51,9 @@ impl InodeOps for TmpNode {
         state.gid = change.gid.unwrap_or(state.gid);
         if let Some(atime) = change.atime {
             state.atime = resolve(atime);
+            if let Kind::File(crate::data::Data::Host(host)) = &mut state.kind {
+                host.atime_was_set()?;
+            }
         }
         if let Some(mtime) = change.mtime {
             state.mtime = resolve(mtime);

@@ -12,7 +12,8 @@ use abi::Errno;
 use sync::order::FdTable as FdTableLevel;
 use sync::{Mutex, SysResult};
 
-use crate::FileDescription;
+use crate::holders::Holders;
+use crate::{FileDescription, Holder};
 
 const CHUNK: u32 = 64;
 
@@ -23,6 +24,8 @@ pub const NR_OPEN: u32 = 1024 * 1024;
 #[derive(Default)]
 pub struct FdTable {
     table: Mutex<FdTableLevel, Table>,
+    /// Threads that use files by these numbers without the kernel.
+    holders: Holders,
 }
 
 /// What a number leads to.
@@ -141,20 +144,27 @@ impl FdTable {
             return Err(Errno::EBUSY.into());
         }
         table.put(new, file, cloexec);
+        drop(table);
+        self.holders.withdraw(|number| number == new);
         Ok(previous)
     }
 
     /// Frees a number; gives what it led to, for the caller to close. `EBADF`.
     pub fn remove(&self, fd: i32) -> SysResult<Arc<FileDescription>> {
         let number = u32::try_from(fd).map_err(|_| Errno::EBADF)?;
-        self.table.lock().remove(number).ok_or(Errno::EBADF.into())
+        let file = self.table.lock().remove(number).ok_or(Errno::EBADF)?;
+        self.holders.withdraw(|other| other == number);
+        Ok(file)
     }
 
     /// Frees all numbers from `first` to `last` (inclusive); gives what they led to, in order.
     pub fn remove_range(&self, first: u32, last: u32) -> Vec<Arc<FileDescription>> {
         let mut table = self.table.lock();
         let numbers = table.numbers(first, last);
-        numbers.into_iter().filter_map(|number| table.remove(number)).collect()
+        let removed = numbers.into_iter().filter_map(|number| table.remove(number)).collect();
+        drop(table);
+        self.holders.withdraw(|number| (first..=last).contains(&number));
+        removed
     }
 
     /// Marks all from `first` to `last` (inclusive) to be closed by exec.
@@ -179,7 +189,17 @@ impl FdTable {
         let mut table = self.table.lock();
         let marked: Vec<u32> =
             table.numbers(0, u32::MAX).into_iter().filter(|number| table.is_cloexec(*number)).collect();
-        marked.into_iter().filter_map(|number| table.remove(number)).collect()
+        let removed = marked.iter().filter_map(|number| table.remove(*number)).collect();
+        drop(table);
+        self.holders.withdraw(|number| marked.contains(&number));
+        removed
+    }
+
+    /// `holder` uses `file` by the number from now on, until it is told that this leads elsewhere. `false`: it does so
+    /// already, and nobody will tell.
+    pub fn hand_out(&self, fd: u32, file: &Arc<FileDescription>, holder: &Arc<dyn Holder>) -> bool {
+        self.holders.add(fd, holder);
+        self.table.lock().slot(fd).is_some_and(|now| Arc::ptr_eq(now, file))
     }
 
     /// Frees all numbers (exit).
@@ -204,7 +224,7 @@ impl FdTable {
                 copy.put(number, file.clone(), table.is_cloexec(number));
             }
         }
-        FdTable { table: Mutex::new(copy) }
+        FdTable { table: Mutex::new(copy), holders: Holders::default() }
     }
 
     /// The first entry whose number is at least `from`: for listings that go on where they stopped.

@@ -37,6 +37,16 @@ pub enum Mapping {
     Zero,
 }
 
+/// A host description that a guest process may use in place of the file's operations, with the same effect.
+pub struct HandOut {
+    /// The very one that the operations use, so that its offset is shared.
+    pub file: Arc<OwnedFd>,
+    /// Whether writes to it need nothing of the file system.
+    pub may_write: bool,
+    /// Bytes after which a write is to come to the file system again, which keeps account of its space.
+    pub budget: Option<u64>,
+}
+
 /// Takes directory entries; `false`: no more room, stop (the entry was not taken).
 pub trait DirSink {
     /// `next` is the position behind this entry: what `lseek` and the next `read_dir` go on with.
@@ -187,7 +197,13 @@ pub trait FileOps: Any + Send + Sync {
         Ok(())
     }
 
-    /// A host descriptor of the same open file, for host-side locks, copy_file_range and delegation.
+    /// What to hand to a guest thread that keeps reading or writing the file. `often`: it has done so many times, so that
+    /// something may be made for it.
+    fn hand_out(&self, file: &FileDescription, often: bool) -> Option<HandOut> {
+        None
+    }
+
+    /// A host descriptor of the same open file, for host-side locks and copy_file_range.
     fn host_fd(&self) -> Option<Arc<OwnedFd>> {
         None
     }

@@ -8,7 +8,8 @@ use abi::Errno;
 use sync::order::Inode as InodeLevel;
 use sync::{Mutex, SysResult};
 
-use crate::Inode;
+use crate::holders::Holders;
+use crate::{Holder, Inode};
 
 /// State that belongs to a file whatever its file system: made when first needed, gone with the inode.
 #[derive(Default)]
@@ -21,6 +22,8 @@ pub struct InodeState {
     writers: AtomicI32,
     /// Known to have no set-id bits and no capabilities, so that a write need not ask (Linux: S_NOSEC).
     pub(crate) without_privileges: AtomicBool,
+    /// Threads that write to it without the kernel, by the number that they have for it.
+    writing: Holders,
     /// Has no name but may get one (`O_TMPFILE` without `O_EXCL`; Linux: I_LINKABLE).
     pub(crate) linkable: AtomicBool,
 }
@@ -85,6 +88,19 @@ impl InodeState {
     /// Attaches `object`, or takes what is attached away.
     pub fn set_object(&self, object: Option<Arc<dyn Any + Send + Sync>>) {
         *self.object.lock() = object;
+    }
+
+    /// `holder` writes to the file by itself from now on, until it gets set-id bits or capabilities, which a write takes.
+    /// `false`: it may have some.
+    pub fn hand_out_for_writing(&self, fd: u32, holder: &Arc<dyn Holder>) -> bool {
+        self.writing.add(fd, holder);
+        self.without_privileges.load(Ordering::SeqCst)
+    }
+
+    /// It has got set-id bits or capabilities.
+    pub(crate) fn privileges_given(&self) {
+        self.without_privileges.store(false, Ordering::SeqCst);
+        self.writing.withdraw(|_| true);
     }
 
     /// The locks on the file.

@@ -20,6 +20,7 @@ mod dentry;
 mod description_state;
 mod fd_table;
 mod file;
+mod holders;
 mod inode;
 mod inode_state;
 mod kernel_caller;
@@ -50,7 +51,8 @@ pub use dcache::DentryCache;
 pub use dentry::Dentry;
 pub use description_state::{AsyncFiles, DescriptionState};
 pub use fd_table::{FdEntry, FdTable, NR_OPEN, Reserved};
-pub use file::{DirSink, FileDescription, FileOps, Mapping, OpenHow, Seek};
+pub use file::{DirSink, FileDescription, FileOps, HandOut, Mapping, OpenHow, Seek};
+pub use holders::Holder;
 pub use inode::{
     AttributeChange, Attributes, FileSystem, FsStat, Inode, InodeOps, NewNode, NewNodeKind, RenameMode,
     SetTime, XattrMode,

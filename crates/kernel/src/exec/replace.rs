@@ -162,6 +162,7 @@ impl CurrentTask {
         stack: &Stack,
     ) -> SysResult<()> {
         let in_place = self.may_exec_in_place(program);
+        self.withdraw_delegations();
         if !in_place {
             let fresh =
                 self.kernel().platform.spawn().map_err(|error| self.kernel().platform_failed(&error))?;

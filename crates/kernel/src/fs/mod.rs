@@ -2,6 +2,7 @@
 
 pub mod anon;
 pub mod async_io;
+pub mod delegation;
 pub mod devices;
 pub mod epoll;
 pub mod eventfd;
@@ -128,7 +129,7 @@ impl CurrentTask {
     pub(crate) fn unshare_files(&mut self) {
         if self.files.is_shared() {
             let own = self.files.copy();
-            let old = std::mem::replace(&mut self.files, own.clone());
+            let old = self.files.clone();
             self.set_files(own);
             old.release(self);
         }

@@ -71,7 +71,7 @@ enum At {
     Offset(i64),
 }
 
-fn do_read(task: &CurrentTask, fd: Fd, ranges: SysResult<Ranges>, at: At) -> SysResult<usize> {
+fn do_read(task: &mut CurrentTask, fd: Fd, ranges: SysResult<Ranges>, at: At) -> SysResult<usize> {
     let file = task.files.get(fd)?;
     if !file.is_readable() {
         return Err(Errno::EBADF.into());
@@ -82,10 +82,11 @@ fn do_read(task: &CurrentTask, fd: Fd, ranges: SysResult<Ranges>, at: At) -> Sys
         At::Offset(offset) => rw::read_at(&file, task, offset, &mut sink),
     };
     task.task.io.count_read(result.unwrap_or(0));
+    task.used_through_kernel(fd, &file);
     result
 }
 
-fn do_write(task: &CurrentTask, fd: Fd, ranges: SysResult<Ranges>, at: At) -> SysResult<usize> {
+fn do_write(task: &mut CurrentTask, fd: Fd, ranges: SysResult<Ranges>, at: At) -> SysResult<usize> {
     let file = task.files.get(fd)?;
     if !file.is_writable() {
         return Err(Errno::EBADF.into());
@@ -96,6 +97,7 @@ fn do_write(task: &CurrentTask, fd: Fd, ranges: SysResult<Ranges>, at: At) -> Sy
         At::Offset(offset) => rw::write_at(&file, task, offset, &mut source),
     };
     task.task.io.count_write(result.unwrap_or(0));
+    task.used_through_kernel(fd, &file);
     result
 }
 
@@ -121,19 +123,23 @@ pub fn sys_pwrite64(task: &mut CurrentTask, fd: Fd, buf: InBuf, at: i64) -> SysR
 }
 
 pub fn sys_readv(task: &mut CurrentTask, fd: Fd, vec: OutVec) -> SysResult<usize> {
-    do_read(task, fd, read_io_vec(task, IoVec { addr: vec.addr, count: vec.count }), At::File)
+    let ranges = read_io_vec(task, IoVec { addr: vec.addr, count: vec.count });
+    do_read(task, fd, ranges, At::File)
 }
 
 pub fn sys_writev(task: &mut CurrentTask, fd: Fd, vec: IoVec) -> SysResult<usize> {
-    do_write(task, fd, read_io_vec(task, vec), At::File)
+    let ranges = read_io_vec(task, vec);
+    do_write(task, fd, ranges, At::File)
 }
 
 pub fn sys_preadv(task: &mut CurrentTask, fd: Fd, vec: OutVec, at: i64, _high: u64) -> SysResult<usize> {
-    do_read(task, fd, read_io_vec(task, IoVec { addr: vec.addr, count: vec.count }), offset(at)?)
+    let ranges = read_io_vec(task, IoVec { addr: vec.addr, count: vec.count });
+    do_read(task, fd, ranges, offset(at)?)
 }
 
 pub fn sys_pwritev(task: &mut CurrentTask, fd: Fd, vec: IoVec, at: i64, _high: u64) -> SysResult<usize> {
-    do_write(task, fd, read_io_vec(task, vec), offset(at)?)
+    let ranges = read_io_vec(task, vec);
+    do_write(task, fd, ranges, offset(at)?)
 }
 
 /// The offset and flags of `preadv2` and `pwritev2`: -1 means the file's own.
@@ -165,7 +171,8 @@ pub fn sys_preadv2(
     {
         return Err(Errno::EAGAIN.into());
     }
-    do_read(task, fd, read_io_vec(task, IoVec { addr: vec.addr, count: vec.count }), at)
+    let ranges = read_io_vec(task, IoVec { addr: vec.addr, count: vec.count });
+    do_read(task, fd, ranges, at)
 }
 
 pub fn sys_pwritev2(
@@ -186,7 +193,10 @@ pub fn sys_pwritev2(
         {
             write_otherwise(task, &file, inode, appends, at, read_io_vec(task, vec)?)?
         }
-        _ => do_write(task, fd, read_io_vec(task, vec), at)?,
+        _ => {
+            let ranges = read_io_vec(task, vec);
+            do_write(task, fd, ranges, at)?
+        }
     };
     if flags.intersects(RwfFlags::DSYNC | RwfFlags::SYNC) {
         file.ops.sync(!flags.contains(RwfFlags::SYNC))?;

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use platform::DelegatedIo;
+
 /// Bytes and calls of reading and writing (Linux: `struct task_io_accounting`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoUsage {
@@ -54,6 +56,14 @@ impl IoCounters {
     pub(crate) fn count_write(&self, bytes: usize) {
         add(&self.written_chars, bytes as u64);
         add(&self.write_calls, 1);
+    }
+
+    /// The guest thread did this by itself.
+    pub(crate) fn count_delegated(&self, io: &DelegatedIo) {
+        add(&self.read_chars, io.read_chars);
+        add(&self.read_calls, io.read_calls);
+        add(&self.written_chars, io.written_chars);
+        add(&self.write_calls, io.write_calls);
     }
 
     /// Looks at what the calling kernel thread, the task's own, has moved from and to the host's storage.

@@ -77,6 +77,13 @@ fn change(task: &CurrentTask, target: &Task, resource: Resource, new: Option<Rli
         if which == CPU {
             target.group.watch_cpu_limit(task.kernel());
         }
+        if which == super::FSIZE && new.cur != super::INFINITY {
+            task.kernel()
+                .tasks
+                .threads(target.group.pid)
+                .iter()
+                .for_each(|thread| thread.withdraw_delegations());
+        }
         if matches!(which, super::STACK | super::AS)
             && let Some(mm) = target.shared.lock().mm.clone()
         {

@@ -11,6 +11,7 @@ use platform::{Context, Counters, Event, HostCall, HostCallError, HostCallFailur
 use sync::{Deadline, Interrupts, Restart, SysError, SysResult, WaitEnd, WaitQueue, Waiter};
 use vfs::{Caller, Cred};
 
+use crate::fs::delegation::Delegation;
 use crate::fs::{Files, Fs};
 use crate::kernel::Kernel;
 use crate::mm::Mm;
@@ -48,6 +49,7 @@ pub struct CurrentTask {
     /// It has called `exit`, with this code.
     pub(super) exit_code: Option<i32>,
     pub counters: Counters,
+    pub(crate) delegation: Delegation,
     pub(crate) profile: Option<Box<TaskProfile>>,
     /// Somebody observes its calls: a trace or a profile.
     pub(super) is_observed: bool,
@@ -61,6 +63,7 @@ impl CurrentTask {
         let own = task.kernel.stats.task_begins();
         context.set_counters(own.counters.clone());
         let profile = TaskProfile::begin(&task);
+        let delegation = Delegation::begin(&task, &*context);
         let waiter = Waiter::new();
         // The first and only time: each task has one kernel thread.
         let _ = task.parker.set(waiter.parker().clone());
@@ -95,6 +98,7 @@ impl CurrentTask {
             exit_code: None,
             is_observed: profile.is_some() || task.kernel.trace.is_some(),
             profile,
+            delegation,
             counters_id: own.id(),
             counters: own.counters,
             task,
@@ -147,6 +151,7 @@ impl CurrentTask {
     }
 
     pub fn set_files(&mut self, files: Arc<Files>) {
+        self.withdraw_delegations();
         self.files = files;
         self.task.shared.lock().files = Some(self.files.clone());
     }
@@ -167,6 +172,7 @@ impl CurrentTask {
         *self.task.interrupter.lock() = Some(context.interrupter());
         *self.task.meter.lock() = Some(context.meter());
         self.group().usage.lock().leave(self.mm.space.last_usage());
+        self.delegation = Delegation::begin(&self.task, &*context);
         self.context = context;
         self.apply_unusual_scheduling();
         self.publish_identity();
@@ -222,6 +228,9 @@ impl CurrentTask {
         self.profile_end(began, || What::Guest);
         // A kick that still sees it set is one too many, no more.
         self.task.in_guest.store(false, Ordering::Release);
+        if self.delegation.is_used {
+            self.count_delegated_io();
+        }
         if !kicked && matches!(trap, Trap::Interrupted) {
             self.counters.add(Event::Kick, 1);
         }

@@ -34,6 +34,7 @@ pub use current::{CurrentTask, current, task_of_this_thread, wait_as};
 pub use group::{GroupExit, ThreadGroup};
 pub use pid_table::{GroupEntry, INIT_PID, PID_MAX, Tasks, TasksInner, Zombie};
 
+use crate::fs::delegation::TaskHolder;
 use crate::fs::{Files, Fs};
 use crate::kernel::Kernel;
 use crate::mm::Mm;
@@ -64,6 +65,8 @@ pub struct Task {
     interrupter: Mutex<order::Leaf, Option<Arc<dyn Interrupter>>>,
     /// Its kernel thread is in `Context::run` (or a blocking host call): kicks go to the platform too.
     in_guest: AtomicBool,
+    /// What takes away the files that it was handed.
+    pub(crate) holder: Mutex<order::Leaf, Option<Arc<TaskHolder>>>,
     /// It blocks in a host call.
     sleeping: AtomicBool,
     /// It is ending, and with it its host thread.
@@ -120,6 +123,7 @@ impl Task {
             parker: OnceLock::new(),
             interrupter: Mutex::new(None),
             in_guest: AtomicBool::new(false),
+            holder: Mutex::new(None),
             sleeping: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             parent_death_signal: AtomicI32::new(0),
@@ -184,6 +188,24 @@ impl Task {
     /// Makes its kernel thread look for signals and other work before the guest goes on.
     pub fn kick(&self) {
         self.interrupt(Interrupts::SIGNAL);
+    }
+
+    /// Takes back the files that it was handed.
+    pub(crate) fn withdraw_delegations(&self) {
+        let holder = self.holder.lock().clone();
+        if let Some(holder) = holder {
+            holder.withdraw_all();
+        }
+    }
+
+    /// Makes its guest come to the kernel once, if it runs.
+    pub(crate) fn call_in(&self) {
+        if self.in_guest.load(Ordering::SeqCst) && !self.sleeping.load(Ordering::SeqCst) {
+            let interrupter = self.interrupter.lock().clone();
+            if let Some(interrupter) = interrupter {
+                interrupter.interrupt();
+            }
+        }
     }
 
     /// Makes its kernel thread leave also waits that signals do not end.

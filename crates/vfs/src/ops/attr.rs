@@ -54,7 +54,11 @@ impl Object {
         match self {
             Object::Inode(inode) => {
                 inode.attached.without_privileges.store(false, Ordering::Relaxed);
-                inode.ops.set_attributes(inode, change)
+                let changed = inode.ops.set_attributes(inode, change);
+                if change.permissions.is_some_and(|permissions| permissions & (SUID | SGID) != 0) {
+                    inode.attached.privileges_given();
+                }
+                changed
             }
             Object::File(file) => file.ops.set_attributes(change),
         }

@@ -96,7 +96,11 @@ pub fn set_xattr(
     check_writable(target)?;
     check(&target.inode, name, true, caller)?;
     target.inode.attached.without_privileges.store(false, std::sync::atomic::Ordering::Relaxed);
-    target.inode.ops.set_xattr(&target.inode, name, value, mode)
+    let set = target.inode.ops.set_xattr(&target.inode, name, value, mode);
+    if name.starts_with(b"security.") {
+        target.inode.attached.privileges_given();
+    }
+    set
 }
 
 /// Removes an attribute. `ENODATA`.
