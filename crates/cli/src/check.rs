@@ -20,7 +20,7 @@ pub(crate) fn check() -> anyhow::Result<i32> {
 }
 
 /// A line for stdout, which may be closed or full.
-fn say(line: &str) -> anyhow::Result<()> {
+pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{line}").context("writing to stdout")
 }
 
@@ -47,7 +47,7 @@ fn memory_line() -> String {
 }
 
 /// In the manner of User-Mode Linux: `checking PTRACE_SYSEMU ... OK`.
-fn line(ability: &Ability) -> String {
+pub(crate) fn line(ability: &Ability) -> String {
     let state = match ability.state {
         State::Ok => "OK",
         State::Missing => "missing",

@@ -1,8 +1,9 @@
 //! The command `umlaut`: options, set-up, supervisor, console.
 //!
 //! `options.rs` says what can be asked for; `run.rs` puts a kernel together and starts it, `supervisor.rs` watches
-//! over it, `cgroup.rs` bounds its memory, `root.rs` composes what guests see of the host, `program.rs` what they start with, `user.rs` as whom; `check.rs` probes
-//! the host, `sites.rs` explains what is patched.
+//! over it, `cgroup.rs` bounds its memory, `confine` the kernel's own process, `root.rs` composes what guests see of the
+//! host, `program.rs` what they start with, `user.rs` as whom; `check.rs` probes the host, `security.rs` what holds guests
+//! in, `sites.rs` explains what is patched.
 
 /// Prints a line on stderr, which may be closed or full: that is no reason to fail in another way.
 macro_rules! complain {
@@ -11,6 +12,7 @@ macro_rules! complain {
 
 mod cgroup;
 mod check;
+mod confine;
 mod console;
 mod explain;
 mod memory_files;
@@ -19,6 +21,7 @@ mod outside;
 mod program;
 mod root;
 mod run;
+mod security;
 mod sites;
 mod supervisor;
 mod user;
@@ -35,7 +38,8 @@ fn main() {
         Command::Stat(options) => outside::stat::stat(&options),
         Command::Ps { target } => outside::ps::ps(target.as_deref()),
         Command::ExplainSites { file, left } => sites::explain(&file, left),
-        Command::Check => check::check(),
+        Command::Check { security: false } => check::check(),
+        Command::Check { security: true } => security::check(),
         Command::Bench(bench) => std::env::current_exe()
             .map_err(anyhow::Error::from)
             .and_then(|umlaut| bench::run(&bench, &umlaut)),

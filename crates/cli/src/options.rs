@@ -72,7 +72,11 @@ pub(crate) enum Command {
         target: Option<String>,
     },
     /// Probe the host: what it offers, and which platform `--platform auto` takes
-    Check,
+    Check {
+        /// Show what holds guests in, on each platform, and what is missing here
+        #[arg(long)]
+        security: bool,
+    },
     /// List the system-call sites of a program or library, and how the platform stub treats each
     ExplainSites {
         /// The program or library
@@ -187,6 +191,10 @@ pub(crate) struct RunOptions {
     /// Leave guest and kernel threads wherever the host puts them (slower; to be measured)
     #[arg(long, help_heading = "Platform")]
     pub no_placement: bool,
+
+    /// Leave umlaut's own process without Landlock and seccomp (weaker; to be measured)
+    #[arg(long, help_heading = "Platform")]
+    pub no_confine: bool,
 
     /// Print system calls in strace's manner; with names, only those
     #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true, default_missing_value = "", help_heading = "Watching")]

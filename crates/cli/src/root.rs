@@ -22,6 +22,7 @@ use vfs::{
     FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, NoSpecialFiles, Path, SliceSink,
 };
 
+use crate::confine::Shown;
 use crate::memory_files::Memfds;
 use crate::options::RunOptions;
 use crate::user::User;
@@ -41,6 +42,8 @@ pub(crate) struct NameSpace {
     pub devpts: Arc<DevPts>,
     /// What makes the files of `memfd_create`.
     pub memfds: Memfds,
+    /// The parts of the host's tree that are shown: nothing else of it need ever be opened.
+    pub shown: Vec<Shown>,
     memory: MemoryFsKind,
 }
 
@@ -161,7 +164,27 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         TmpFsOptions { host_pages: setup.memory.host_pages.clone(), ..TmpFsOptions::default() },
         setup.memory.self_fds.clone(),
     );
-    Ok(NameSpace { mounts, root, user, workdir, proc, sysfs, devpts, memfds, memory: setup.memory })
+    let shown = shown(options, plan.as_ref());
+    Ok(NameSpace { mounts, root, user, workdir, proc, sysfs, devpts, memfds, shown, memory: setup.memory })
+}
+
+/// The host's paths that have been opened.
+fn shown(options: &RunOptions, plan: Option<&RootPlan>) -> Vec<Shown> {
+    let reads =
+        plan.iter().flat_map(|plan| &plan.reads).map(|path| Shown { path: path.clone(), writable: false });
+    let root = options.root.iter().map(|path| Shown { path: path.clone(), writable: options.rw });
+    let binds = options.bind.iter().filter_map(|text| {
+        let (source, _, read_only) = parts_of_bind(text)?;
+        Some(Shown { path: source.into(), writable: !read_only })
+    });
+    reads.chain(root).chain(binds).collect()
+}
+
+/// Source and target of `SRC:DST[:ro]`, and whether it is read-only.
+fn parts_of_bind(text: &str) -> Option<(&str, &str, bool)> {
+    let (rest, read_only) = text.strip_suffix(":ro").map_or((text, false), |rest| (rest, true));
+    let (source, target) = rest.split_once(':')?;
+    (!source.is_empty() && target.starts_with('/')).then_some((source, target, read_only))
 }
 
 fn reach(options: &RunOptions) -> Reach {
@@ -382,10 +405,7 @@ impl Setup {
 
     /// `SRC:DST[:ro]`. The caller's own files show as the main program's.
     fn bind(&self, text: &str, owner: (u32, u32)) -> anyhow::Result<()> {
-        let (rest, read_only) = text.strip_suffix(":ro").map_or((text, false), |rest| (rest, true));
-        let (source, target) = rest
-            .split_once(':')
-            .filter(|(source, target)| !source.is_empty() && target.starts_with('/'))
+        let (source, target, read_only) = parts_of_bind(text)
             .ok_or_else(|| anyhow!("--bind {text}: SRC:DST[:ro] is wanted, DST an absolute path"))?;
         let options = HostFsOptions::named(!read_only, OwnerMap::own_as(owner));
         let host: Arc<dyn FileSystem> = HostFs::open(HostPath::new(source), options)

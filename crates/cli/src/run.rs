@@ -24,7 +24,7 @@ use crate::console::Console;
 use crate::explain::{Attempt, explain};
 use crate::options::{PlatformName, RunOptions};
 use crate::outside::server::Server;
-use crate::{program, root, supervisor};
+use crate::{confine, program, root, supervisor};
 
 /// How long the kernel may take to end once it must.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -72,6 +72,11 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     let trace = open_trace(options)?;
     let profile_file = open_profile(options)?;
     rustix::thread::set_no_new_privs(true).context("giving up privileges")?;
+    if !options.no_confine
+        && !confine::forbid_other_files(&name_space.shown).context("confining itself to its roots")?
+    {
+        tracing::info!("this host's Landlock cannot fence files: `umlaut check --security` says more");
+    }
     let platform = choose_platform(options, options.memory.filter(|_| cgroup.is_none()))?;
     // Guests share our user: they must not read our memory.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
@@ -96,6 +101,10 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     forward_signals(kernel.clone(), signals, console.as_ref().map(Console::follower), outside)?;
     let streams = console.as_ref().map(|console| console.streams.clone()).unwrap_or_default();
     let spec = program::spec(options, streams, &name_space)?;
+    if !options.no_confine {
+        confine::forbid_other_calls(kernel.platform.capabilities().name != "stub")
+            .context("confining itself to its host calls")?;
+    }
     let result = kernel.start(spec).map_err(|error| start_failure(options, &name_space, error));
     let status = result.map(|()| wait(&kernel, console.as_ref()));
     kernel.shut_down();

@@ -207,6 +207,24 @@ fn hosts_that_forbid_things() {
         let mut script = host.script("$U run echo ok");
         deny(&mut script, &[libc::SYS_memfd_create]);
         end(&mut script).is(0, "ok\n", "");
+        // Without Landlock, and without filters but the first.
+        let mut script = host.script("$U run echo ok; $U check --security");
+        deny(&mut script, &[444, 445, 446]);
+        end(&mut script).is(0, "ok\n", "");
+    });
+}
+
+#[test]
+fn what_holds_guests_in_is_told() {
+    for_each_user(|host| {
+        let said = host.run("$U check --security");
+        said.is(0, "sysemu: guest processes run as uid ", "");
+        for fence in
+            ["no new privileges", "seccomp filter", "umlaut's own process may make", "checking Landlock"]
+        {
+            assert!(said.out.contains(fence), "{fence}: {}", said.out);
+        }
+        assert!(!said.out.contains("NO SECCOMP") && !said.out.contains("NEW PRIVILEGES"), "{}", said.out);
     });
 }
 

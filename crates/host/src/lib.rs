@@ -7,10 +7,12 @@
 
 pub mod clock;
 pub mod descriptors;
+pub mod landlock;
 pub mod lock;
 pub mod membarrier;
 pub mod perf;
 pub mod process;
+pub mod seccomp;
 pub mod signal;
 pub mod streams;
 pub mod timex;

@@ -82,6 +82,21 @@ pub fn probe() -> Vec<Ability> {
     ]
 }
 
+/// What of the host's the fences around guests are made of, for `umlaut check --security`.
+pub fn fences() -> Vec<Ability> {
+    vec![
+        Ability::of("seccomp TRAP", seccomp::trap).or_else("no platform stub"),
+        landlock().or_else("guests and umlaut's own process are kept from files by hostfs, credentials and seccomp only"),
+        Ability::of("pid namespace around guests", other::pid_namespaces)
+            .or_else("guests end by PDEATHSIG and the supervisor: one that took over its process could outlive a killed umlaut"),
+        Ability::of("mseal", other::mseal).or_else("the stub's text is kept in place by the filter's bounds alone"),
+        memfd_exec(),
+        yama(),
+        Ability::of("FSGSBASE", other::fsgsbase).or_else("no platform stub"),
+        Ability::of("seccomp USER_NOTIF", seccomp::user_notif),
+    ]
+}
+
 fn ptrace() -> Ability {
     Ability::of("ptrace", tracing::syscall).or_else("no platform works without it")
 }

@@ -1,0 +1,138 @@
+//! `umlaut check --security`: what holds guests in on this host, as it is found in force on a guest process of each
+//! platform, and what is missing.
+
+use std::collections::HashMap;
+use std::fs;
+
+use platform::{Platform, PlatformError};
+
+use crate::check::{line, say};
+use crate::confine;
+
+pub(crate) fn check() -> anyhow::Result<i32> {
+    let root = rustix::process::geteuid().is_root();
+    for platform in ["stub", "sysemu", "ptrace"] {
+        match start(platform) {
+            Ok(platform) => guests(&*platform)?.iter().try_for_each(|text| say(text))?,
+            Err(error) => say(&format!("{platform}: does not run here: {error}"))?,
+        }
+    }
+    own_process()?.iter().try_for_each(|text| say(text))?;
+    for ability in ptrace::probe::fences() {
+        say(&line(&ability))?;
+    }
+    for text in missing(root) {
+        say(&format!("not in force: {text}"))?;
+    }
+    Ok(0)
+}
+
+fn start(platform: &str) -> Result<Box<dyn Platform>, PlatformError> {
+    let traced =
+        |mode| ptrace::Ptrace::new(ptrace::Options::new(mode)).map(|it| Box::new(it) as Box<dyn Platform>);
+    match platform {
+        "stub" => stubs::Stubs::new(stubs::Options::default()).map(|it| Box::new(it) as Box<dyn Platform>),
+        "sysemu" => traced(ptrace::Mode::Sysemu),
+        _ => traced(ptrace::Mode::Syscall),
+    }
+}
+
+/// What the host says of a guest process.
+fn guests(platform: &dyn Platform) -> anyhow::Result<Vec<String>> {
+    let name = platform.capabilities().name;
+    let process = platform.spawn()?;
+    let pid = process.space.host_pid();
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let own_namespace = fs::read_link("/proc/self/ns/pid").ok();
+    let namespace = fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let in_namespace = namespace.is_some() && namespace != own_namespace;
+    Ok(facts(&status, in_namespace, name == "stub")
+        .into_iter()
+        .map(|fact| format!("{name}: {fact}"))
+        .collect())
+}
+
+/// The same in words.
+fn facts(status: &str, in_namespace: bool, by_address: bool) -> Vec<String> {
+    let fields: HashMap<&str, &str> = status.lines().filter_map(|line| line.split_once(":\t")).collect();
+    let field = |name: &str| fields.get(name).copied().unwrap_or("?").trim();
+    let uids: Vec<&str> = field("Uid").split_whitespace().collect();
+    let capabilities = ["CapInh", "CapPrm", "CapEff", "CapAmb"].map(field);
+    let no_capability = |set: &&str| u64::from_str_radix(set, 16) == Ok(0);
+    let held = if capabilities.iter().all(no_capability) { "no capability" } else { "CAPABILITIES" };
+    let bounded = if no_capability(&field("CapBnd")) { ", nor can get one" } else { "" };
+    let privileges = if field("NoNewPrivs") == "1" { "no new privileges" } else { "NEW PRIVILEGES POSSIBLE" };
+    let filter = match (field("Seccomp"), by_address) {
+        ("2", true) => {
+            "a seccomp filter by address (docs/host-calls.md); all else is the guest's call, for umlaut"
+        }
+        ("2", false) => "a seccomp filter that kills what is not the stub's",
+        _ => "NO SECCOMP FILTER",
+    };
+    let namespace =
+        if in_namespace { "in a pid namespace of their own" } else { "in the host's pid namespace" };
+    vec![
+        format!(
+            "guest processes run as uid {}, hold {held}{bounded}; {privileges}",
+            uids.get(1).unwrap_or(&"?")
+        ),
+        format!("they are under {filter}"),
+        format!("they live {namespace}"),
+    ]
+}
+
+/// What umlaut's own process gives up.
+fn own_process() -> anyhow::Result<Vec<String>> {
+    let abi = host::landlock::abi();
+    let files = match abi {
+        0 => "files of the host by no Landlock: this host has none".to_owned(),
+        1 => "files by Landlock (version 1), but not with --rw and writable --bind: it forbids renames"
+            .to_owned(),
+        2 | 3 => format!("files outside of roots and binds by Landlock (version {abi})"),
+        4 | 5 => format!("files outside of roots and binds, and TCP, by Landlock (version {abi})"),
+        _ => format!(
+            "files outside of roots and binds, TCP, and others' abstract sockets by Landlock (version {abi})"
+        ),
+    };
+    let (own, traced) = (confine::allowed_calls(false), confine::allowed_calls(true));
+    Ok(vec![
+        format!("umlaut's own process gives up {files}"),
+        format!(
+            "umlaut's own process may make {own} host calls (with ptrace {traced}): no new process, no program, no new socket"
+        ),
+    ])
+}
+
+/// What this version, or this way of running it, does not have.
+fn missing(root: bool) -> Vec<&'static str> {
+    let mut missing = Vec::new();
+    if root {
+        missing.push("another user for guests when root runs umlaut: uid 0, without any capability, owns root's files; seccomp and Landlock keep them away");
+    }
+    missing.push("consent to new host threads: on stub, a guest that took over its process can make threads there, and processes for some seconds");
+    missing.push("a fence for signals: umlaut's own process may signal what else its user runs");
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = "Name:\tumlaut-guest\nUid:\t7\t8\t9\t9\nCapInh:\t0000000000000000\nCapPrm:\t0000000000000000\n\
+        CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n";
+
+    #[test]
+    fn what_is_not_in_force_stands_out() {
+        let text = facts(STATUS, true, true).join("\n");
+        assert!(text.contains("uid 8, hold no capability; no new privileges"), "{text}");
+        assert!(text.contains("filter by address") && text.contains("namespace of their own"), "{text}");
+        let bad = STATUS.replace("CapEff:\t0000000000000000", "CapEff:\t0000000000000400");
+        let bad = bad.replace("Seccomp:\t2", "Seccomp:\t0").replace("NoNewPrivs:\t1", "NoNewPrivs:\t0");
+        let text = facts(&bad, false, true).join("\n");
+        for warning in
+            ["CAPABILITIES", "NEW PRIVILEGES POSSIBLE", "NO SECCOMP FILTER", "the host's pid namespace"]
+        {
+            assert!(text.contains(warning), "{warning}: {text}");
+        }
+    }
+}
