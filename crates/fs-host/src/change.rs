@@ -277,28 +277,32 @@ impl HostNode {
                 self.carry_mark(to_dir, self, this, target)?;
             }
         }
+        let target_stat = target.as_ref().map(|(stat, _)| *stat);
         let flags = match mode {
             RenameMode::Replace => RenameFlags::empty(),
             RenameMode::NoReplace => RenameFlags::NOREPLACE,
             RenameMode::Exchange => RenameFlags::EXCHANGE,
         };
-        let rename = || {
-            let result = || rustix::fs::renameat_with(&from.fd, name, &to.fd, to_name, flags);
-            to_node.changing(to_dir, || self.changing(this, result))
-        };
         let same_file = target.as_ref().is_some_and(|(stat, _)| stat.id == moved_stat.id);
-        let moved = End { dir: this, name, inode: moved };
-        let target = End { dir: to_dir, name: to_name, inode: target.and_then(|(_, inode)| inode) };
-        let rename_and_note = || {
+        let (moved, target) = (End { dir: this, name }, End { dir: to_dir, name: to_name });
+        let step = || {
             self.fs.moves.during(|| {
-                rename()?;
+                retry(|| rustix::fs::renameat_with(&from.fd, name, &to.fd, to_name, flags))?;
                 // Of two names of one file nothing happened.
                 if !same_file {
-                    moved.places_moved(&target, mode);
+                    // Those that are in use by now: one that comes to be later was found later.
+                    let known = |stat: &HostStat| self.fs.known(stat.id);
+                    moved.places_moved(
+                        &target,
+                        known(&moved_stat),
+                        target_stat.as_ref().and_then(known),
+                        mode,
+                    );
                 }
                 Ok(())
             })
         };
+        let rename_and_note = || to_node.changing(to_dir, || self.changing(this, step));
         match rename_and_note() {
             Err(HostErrno::NOTEMPTY | HostErrno::EXIST) if mode == RenameMode::Replace => {
                 let over = vfs::InodeOps::lookup(to_node, to_dir, to_name)?;
@@ -335,32 +339,33 @@ impl HostNode {
     }
 }
 
-/// A name that took part in a rename, and the inode that it had if that is in use.
+/// A name that took part in a rename.
 struct End<'a> {
     dir: &'a Arc<Inode>,
     name: &'a [u8],
-    inode: Option<Arc<Inode>>,
 }
 
 impl End<'_> {
-    fn node(&self) -> Option<&HostNode> {
-        self.inode.as_ref().and_then(|inode| inode.downcast())
-    }
-
-    fn is_dir(&self) -> bool {
-        self.inode.as_ref().is_some_and(|inode| inode.is_dir())
-    }
-
-    /// Takes over the places that a rename to `to` changed.
-    fn places_moved(&self, to: &End<'_>, mode: RenameMode) {
-        if let Some(node) = self.node() {
-            node.remove_place(self.dir, self.name);
-            node.add_place(to.dir, to.name, self.is_dir());
+    /// Takes over the places that a rename of `moved` to `to`, where `target` was, changed.
+    fn places_moved(
+        &self,
+        to: &End<'_>,
+        moved: Option<Arc<Inode>>,
+        target: Option<Arc<Inode>>,
+        mode: RenameMode,
+    ) {
+        let (from, to) = ((self.dir, self.name), (to.dir, to.name));
+        if let Some(inode) = moved
+            && let Some(node) = inode.downcast::<HostNode>()
+        {
+            node.move_place(from, to, inode.is_dir());
         }
-        if let Some(node) = to.node() {
-            node.remove_place(to.dir, to.name);
-            if mode == RenameMode::Exchange {
-                node.add_place(self.dir, self.name, to.is_dir());
+        if let Some(inode) = target
+            && let Some(node) = inode.downcast::<HostNode>()
+        {
+            match mode {
+                RenameMode::Exchange => node.move_place(to, from, inode.is_dir()),
+                _ => node.remove_place(to.0, to.1),
             }
         }
     }

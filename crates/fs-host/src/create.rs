@@ -96,9 +96,12 @@ impl HostNode {
             (FileType::LNK, record) => self.make_link(this, &dir, name, node, record)?,
             (_, record) => self.make_file(this, &dir, name, mode, record)?,
         };
-        let inode = self.fs.intern(this, name, &stat, file_type, None)?;
-        if let (Some(record), Some(node)) = (record, inode.downcast::<HostNode>()) {
-            node.cache_record(stat.changed(), Some(record));
+        let inode = self.fs.intern(&stat, file_type, None)?;
+        if let Some(node) = inode.downcast::<HostNode>() {
+            node.add_place(this, name, inode.is_dir());
+            if let Some(record) = record {
+                node.cache_record(stat.changed(), Some(record));
+            }
         }
         Ok(inode)
     }

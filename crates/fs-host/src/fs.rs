@@ -160,20 +160,14 @@ impl HostFs {
         })
     }
 
-    /// The inode of what was found as `name` in `dir`.
+    /// The inode of what `stat` tells of. The caller notes where it was found.
     pub(crate) fn intern(
         &self,
-        dir: &Arc<Inode>,
-        name: &[u8],
         stat: &HostStat,
         file_type: FileType,
         view: Option<Arc<View>>,
     ) -> SysResult<Arc<Inode>> {
-        let inode = self.inode(stat.id, false, file_type, |me| Box::new(HostNode::new(me, stat.id, view)))?;
-        if let Some(node) = inode.downcast::<HostNode>() {
-            node.add_place(dir, name, file_type == FileType::DIR);
-        }
-        Ok(inode)
+        self.inode(stat.id, false, file_type, |me| Box::new(HostNode::new(me, stat.id, view)))
     }
 
     /// The inode of a file that has no name.

@@ -47,6 +47,7 @@ mod moves;
 mod node;
 mod ops;
 mod options;
+mod places;
 mod record;
 mod side;
 mod stat;

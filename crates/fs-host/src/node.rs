@@ -8,12 +8,13 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use smallvec::SmallVec;
 use sync::order::{FileSystem as FileSystemLevel, Inode as InodeLevel, Leaf};
-use sync::{Mutex, SysResult};
+use sync::{Mutex, SysError, SysResult};
 use vfs::{Attributes, Inode};
 
 use crate::descriptors::DirFd;
 use crate::error::{moved, stale};
 use crate::locks::HostLocks;
+use crate::places::Places;
 use crate::record::Record;
 use crate::side::Side;
 use crate::stat::{FileId, HostStat};
@@ -44,7 +45,7 @@ pub(crate) struct HostNode {
 struct State {
     /// Where it was found: one place for a directory, one for each known name of another file. None for the
     /// root, and for files without a name.
-    places: SmallVec<[Place; 1]>,
+    places: Places,
     dir_fd: Option<Arc<DirFd>>,
     /// Descriptors of open files of it: the way to it when its names are gone.
     open: SmallVec<[Weak<OwnedFd>; 1]>,
@@ -65,13 +66,6 @@ pub(crate) enum Cached {
     Record(Option<Record>),
     /// Nothing; what is read now goes with this generation.
     Unknown(u64),
-}
-
-/// A name in a directory.
-#[derive(Clone)]
-pub(crate) struct Place {
-    pub(crate) dir: Arc<Inode>,
-    pub(crate) name: Box<[u8]>,
 }
 
 /// A descriptor that stands for the file itself.
@@ -109,41 +103,9 @@ impl HostNode {
         self.id == self.fs.root_fd.id
     }
 
-    /// Notes that the file was found as `name` in `dir`.
-    pub(crate) fn add_place(&self, dir: &Arc<Inode>, name: &[u8], is_dir: bool) {
-        if self.is_root() {
-            return;
-        }
-        let old = {
-            let mut state = self.state.lock();
-            if state.places.iter().any(|place| Arc::ptr_eq(&place.dir, dir) && *place.name == *name) {
-                return;
-            }
-            let old = if is_dir { std::mem::take(&mut state.places) } else { SmallVec::new() };
-            // The newest is the likeliest to hold.
-            state.places.insert(0, Place { dir: dir.clone(), name: name.into() });
-            old
-        };
-        drop(old);
-    }
-
-    /// Notes that `name` in `dir` is this file's no more.
-    pub(crate) fn remove_place(&self, dir: &Arc<Inode>, name: &[u8]) {
-        let is_it = |place: &Place| Arc::ptr_eq(&place.dir, dir) && *place.name == *name;
-        let removed = {
-            let mut state = self.state.lock();
-            state.places.iter().position(is_it).map(|index| state.places.remove(index))
-        };
-        drop(removed);
-    }
-
-    pub(crate) fn places(&self) -> SmallVec<[Place; 1]> {
-        self.state.lock().places.clone()
-    }
-
-    /// The directory that it was found in last; `None` for the root.
-    pub(crate) fn parent(&self) -> Option<Arc<Inode>> {
-        self.state.lock().places.first().map(|place| place.dir.clone())
+    /// Its places, under the lock: whoever drops one does so without.
+    pub(crate) fn with_places<T>(&self, act: impl FnOnce(&mut Places) -> T) -> T {
+        act(&mut self.state.lock().places)
     }
 
     /// Keeps `file` open for as long as the inode lives: it has no name.
@@ -312,8 +274,11 @@ impl HostNode {
             for place in self.places() {
                 let Some(dir) = place.dir.downcast::<HostNode>() else { continue };
                 result = dir.dir_fd(&place.dir).and_then(|dir| act(&dir, &place.name));
-                if result.is_ok() {
-                    break;
+                match result {
+                    Ok(_) => break,
+                    // The directory is gone: the file was moved out before.
+                    Err(SysError::Errno(Errno::ENOENT)) => result = Err(stale()),
+                    Err(_) => {}
                 }
             }
             result

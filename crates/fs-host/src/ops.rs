@@ -29,7 +29,7 @@ impl HostNode {
             || self.view.as_ref().is_some_and(|view| !view.shows(name))
     }
 
-    /// The inode of what `stat` says `name` is.
+    /// The inode of what `stat` says `name` is. Its place is not noted.
     fn child(&self, this: &Arc<Inode>, dir: &DirFd, name: &[u8], stat: &HostStat) -> SysResult<Arc<Inode>> {
         let view = self.view.as_ref().and_then(|view| view.below(name));
         if stat.mount != dir.mount {
@@ -59,18 +59,17 @@ impl HostNode {
     ) -> SysResult<Arc<Inode>> {
         let may_be_special = self.fs.keeps_records() && stat.file_type() == FileType::REG && stat.size() == 0;
         if !may_be_special {
-            return self.fs.intern(this, name, stat, stat.file_type(), view);
+            return self.fs.intern(stat, stat.file_type(), view);
         }
         if let Some(known) = self.fs.known(stat.id)
             && let Some(node) = known.downcast::<HostNode>()
             && matches!(node.cached_record(stat.changed()), Cached::Record(_))
         {
-            node.add_place(this, name, false);
             return Ok(known);
         }
         let record = self.record_at(this, dir, name, stat)?;
         let file_type = record.and_then(|record| record.special_type(stat)).unwrap_or(FileType::REG);
-        self.fs.intern(this, name, stat, file_type, view)
+        self.fs.intern(stat, file_type, view)
     }
 
     /// Whether `name` still is `child`.
@@ -174,8 +173,19 @@ impl InodeOps for HostNode {
             return Err(Errno::ENOENT.into());
         }
         let dir = self.dir_fd(this)?;
-        let stat = HostStat::at(&dir.fd, name).map_err(errno)?;
-        self.child(this, &dir, name, &stat)
+        loop {
+            let moment = self.fs.moves.now();
+            let stat = HostStat::at(&dir.fd, name).map_err(errno)?;
+            let inode = self.child(this, &dir, name, &stat)?;
+            let noted = match inode.downcast::<HostNode>() {
+                Some(node) => node.note_found((this, &dir), name, inode.is_dir(), moment)?,
+                None => true,
+            };
+            // Else the name was given to another file meanwhile, or to none.
+            if noted {
+                return Ok(inode);
+            }
+        }
     }
 
     fn revalidate(&self, this: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> bool {

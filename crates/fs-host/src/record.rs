@@ -23,7 +23,8 @@ use vfs::{Attributes, Inode};
 
 use crate::descriptors::DirFd;
 use crate::error::{errno, moved, stale};
-use crate::node::{Cached, HostNode, Place};
+use crate::node::{Cached, HostNode};
+use crate::places::Place;
 use crate::stat::HostStat;
 use crate::{HostFs, Records};
 

@@ -39,6 +39,8 @@ levels! {
     /// The shape of a directory tree that is kept in memory (tmpfs).
     MemoryTree = 335;
     Inode = 340;
+    /// The names of a host directory tree's files, over a rename and the note of it.
+    HostNames = 350;
     /// A file system's tables (inode caches, side files).
     FileSystem = 360;
     /// A process's table of descriptors.
