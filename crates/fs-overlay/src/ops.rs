@@ -45,7 +45,10 @@ impl InodeOps for OverlayNode {
 
     fn revalidate(&self, _this: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> bool {
         let Some(node) = child.downcast::<OverlayNode>() else { return false };
-        matches!(self.find(name), Ok(Some(found)) if found.is_same(&node.parts()))
+        let Ok(Some(found)) = self.find(name) else { return false };
+        let parts = node.parts();
+        // It may have been copied up since.
+        found.is_same(&parts) || found.was(&parts)
     }
 
     fn create(&self, this: &Arc<Inode>, name: &[u8], node: &NewNode<'_>) -> SysResult<Arc<Inode>> {

@@ -76,6 +76,13 @@ impl Children {
         self.map.get(name).and_then(Weak::upgrade)
     }
 
+    /// Takes `dentry` out, if it is what has this name.
+    fn remove(&mut self, name: &[u8], dentry: &Arc<Dentry>) {
+        if self.map.get(name).is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(dentry))) {
+            self.map.remove(name);
+        }
+    }
+
     fn insert(&mut self, name: &[u8], dentry: &Arc<Dentry>) {
         if self.map.len() >= self.sweep_at.max(32) {
             self.map.retain(|_, child| child.strong_count() > 0);
@@ -239,16 +246,31 @@ impl Dentry {
         Ok(DirectoryChange { directory, _lock: lock })
     }
 
-    /// Takes the name `child` out of this directory: it was unlinked or found to be something else.
+    /// Takes the name `child` out of this directory: it was unlinked.
     pub(crate) fn forget(&self, child: &Arc<Dentry>) {
-        let name = child.name();
         if let Some(directory) = self.directory.as_deref() {
-            let mut children = directory.children.lock();
-            if children.map.get(&name).is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(child))) {
-                children.map.remove(&name);
-            }
+            directory.children.lock().remove(&child.name(), child);
         }
         child.removed.store(true, Ordering::Release);
+    }
+
+    /// How often this directory was changed; `None` while it is.
+    pub(crate) fn generation(&self) -> Option<u64> {
+        let generation = self.directory.as_deref()?.generation.load(Ordering::SeqCst);
+        generation.is_multiple_of(2).then_some(generation)
+    }
+
+    /// Takes `child` out of this directory, where it was `name`: the file system says that it is that no more. Not if
+    /// the directory has left the generation `since`: then a change of ours may have moved it, and it lives on elsewhere.
+    pub(crate) fn forget_unless_changed(&self, name: &[u8], child: &Arc<Dentry>, since: Option<u64>) -> bool {
+        let Some(directory) = self.directory.as_deref() else { return false };
+        let mut children = directory.children.lock();
+        if since.is_none() || self.generation() != since {
+            return false;
+        }
+        children.remove(name, child);
+        child.removed.store(true, Ordering::Release);
+        true
     }
 
     /// Moves `child` from here to `to` under the name `to_name` (Linux: `d_move`). The caller changes both
@@ -257,15 +279,8 @@ impl Dentry {
         self.tree.moves.fetch_add(1, Ordering::SeqCst);
         let old_name = child.name();
         if let Some(directory) = self.directory.as_deref() {
-            let mut children = directory.children.lock();
             // An exchange may have put the other one here by now.
-            if children
-                .map
-                .get(&old_name)
-                .is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(child)))
-            {
-                children.map.remove(&old_name);
-            }
+            directory.children.lock().remove(&old_name, child);
         }
         let new_place = Place { parent: Some(to.clone()), name: to_name.into() };
         let old_place = std::mem::replace(&mut *child.place.lock(), new_place);

@@ -119,11 +119,13 @@ impl FsContext<'_> {
     }
 
     fn cached_child(&self, dir: &Arc<Dentry>, name: &[u8], last: bool) -> Option<Arc<Dentry>> {
+        let before = dir.generation();
         let child = dir.cached_child(name)?;
         let ask = dir.tree.changes_outside && (last || dir.tree.is_generated || self.revalidate_all.get());
         if ask && !dir.inode.ops.revalidate(&dir.inode, name, &child.inode) {
-            dir.forget(&child);
-            self.mounts.dentries.let_go(&child);
+            if dir.forget_unless_changed(name, &child, before) {
+                self.mounts.dentries.let_go(&child);
+            }
             return None;
         }
         self.mounts.dentries.keep(&child);

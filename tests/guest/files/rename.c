@@ -231,4 +231,49 @@ CASE(readers_never_miss_a_replaced_file) {
     CHECK_EQ(status, 0);
 }
 
+static void looks(const char *dir, const char *file) {
+    // The names come and go; what was found by one is there and is the file.
+    struct stat st;
+    if (stat(dir, &st) == 0) CHECK(S_ISDIR(st.st_mode)); else CHECK_EQ(errno, ENOENT);
+    int fd = open(file, O_RDONLY);
+    if (fd == -1) {
+        CHECK_EQ(errno, ENOENT);
+        return;
+    }
+    char c;
+    CHECK_EQ(read(fd, &c, 1), 1);
+    CHECK_EQ(c, 'x');
+    CHECK_OK(close(fd));
+}
+
+CASE(looked_up_while_they_move) {
+    enter();
+    CHECK_OK(mkdir("d", 0755));
+    CHECK_OK(close(make("d/f", "x")));
+    int inside = CHECK_OK(open("d", O_PATH | O_DIRECTORY));
+    pid_t pid = CHECK_OK(fork());
+    if (pid == 0) {
+        CHECK_OK(fchdir(inside));
+        for (int i = 0; i < 300; i++) {
+            CHECK_OK(rename("../d", "../e"));
+            CHECK_OK(rename("f", "../f"));
+            // Whoever stands in it still does.
+            char path[4096];
+            CHECK(getcwd(path, sizeof path) != NULL);
+            CHECK_STR(strrchr(path, '/'), "/e");
+            CHECK_OK(access(".", X_OK));
+            CHECK_OK(rename("../f", "f"));
+            CHECK_OK(rename("../e", "../d"));
+        }
+        _exit(0);
+    }
+    int status;
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        looks("d", "d/f");
+        looks("e", "e/f");
+        looks(".", "f");
+    }
+    CHECK_EQ(status, 0);
+}
+
 MAIN

@@ -21,6 +21,26 @@ fn one_dentry_for_each_name_and_a_new_one_after_removal() {
     assert!(!Arc::ptr_eq(&first, &again) && Arc::ptr_eq(&first.inode, &again.inode));
 }
 
+/// While a rename has moved a file in the file system, and its dentry not yet, the old name is seen to be gone.
+#[test]
+fn a_name_that_is_just_being_moved_is_not_taken_to_be_removed() {
+    let root = Dentry::new_root(TestFs::new().root());
+    let waiter = Waiter::new();
+    let a = name(&root, "a");
+    let before = root.generation();
+    let change = root.begin_change(&waiter).unwrap();
+    assert_eq!(root.generation(), None);
+    assert!(!root.forget_unless_changed(b"a", &a, before));
+    assert!(!root.forget_unless_changed(b"a", &a, root.generation()));
+    root.move_child(&a, &root, b"b");
+    drop(change);
+    assert!(!root.forget_unless_changed(b"a", &a, before));
+    assert!(!a.is_removed());
+    assert!(Arc::ptr_eq(&root.cached_child(b"b").unwrap(), &a));
+    assert!(root.forget_unless_changed(b"b", &a, root.generation()));
+    assert!(a.is_removed() && root.cached_child(b"b").is_none());
+}
+
 #[test]
 fn dead_names_are_swept_out() {
     let root = Dentry::new_root(TestFs::new().root());
