@@ -191,6 +191,9 @@ pub(crate) struct RunOptions {
     /// Leave guest and kernel threads wherever the host puts them (slower; to be measured)
     #[arg(long, help_heading = "Platform")]
     pub no_placement: bool,
+    /// Let neither side of a hand-over watch for the other on an idle CPU (slower; to be measured)
+    #[arg(long, help_heading = "Platform")]
+    pub no_spin: bool,
 
     /// Leave umlaut's own process without Landlock and seccomp (weaker; to be measured)
     #[arg(long, help_heading = "Platform")]

@@ -258,11 +258,13 @@ fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<
     };
     let stub = || {
         let wanted = stubs::Options {
+            shapes: kernel::syscall::shape,
             batch: !options.no_batch,
             patch: !options.no_patch,
             delegate: !options.no_delegate,
             namespace: true,
             placement: !options.no_placement,
+            spin: !options.no_spin,
             data_limit: memory.map(|limit| limit.saturating_mul(4)),
         };
         stubs::Stubs::new(wanted).map(|platform| Box::new(platform) as Box<dyn Platform>)

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use platform::Vdso;
 
 use crate::deadline::{Deadlines, PATIENCE};
+use crate::passage::Passage;
 use crate::placement::Placement;
 
 /// What all guest processes of one platform share.
@@ -15,6 +16,8 @@ pub struct Guests {
     pub kernel: u32,
     /// Copy guest memory vectored, not word by word.
     pub batch: bool,
+    /// Asked before memory is copied.
+    pub passage: Option<Box<dyn Passage>>,
     /// Where the host's vDSO lies in them: set once the first stands.
     pub vdso: OnceLock<Option<Vdso>>,
     pub placement: Placement,
@@ -32,6 +35,7 @@ impl Guests {
         Guests {
             kernel: std::process::id(),
             batch,
+            passage: None,
             vdso: OnceLock::new(),
             placement: Placement::new(placement),
             deadlines: Deadlines::new(PATIENCE),

@@ -2,12 +2,16 @@
 //!
 //! Waking a thread on another, idle CPU costs several times a switch on the same one. The side that sleeps
 //! is moved: the kernel thread stays where the host put it, and on finding itself elsewhere than its
-//! (stopped) tracee it moves that, by one `sched_setaffinity`. A pinned thread cannot be balanced, so one
-//! that has run for [`TICK`] to twice that without a stop gets the mask back that umlaut was started with:
-//! a ticker thread sees to it, asleep whenever nothing runs.
+//! (stopped) tracee it moves that, by one `sched_setaffinity`. While stops follow each other the kernel thread is
+//! *held* too: an idle CPU would draw it away at a wake-up, and the two would chase each other. What is pinned cannot be
+//! balanced, so a guest thread that has run for [`TICK`] to twice that without a stop gets the mask back that
+//! umlaut was started with, and so does a kernel thread that has seen no stop for so long: a ticker thread sees to
+//! it, asleep whenever nothing runs.
+//!
+//! A platform whose two sides can watch each other's words may have them *apart*: on different CPUs, neither asleep.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -19,12 +23,18 @@ use crate::ticker::Ticker;
 /// A guest thread that has not stopped for one to two of these is computing.
 const TICK: Duration = Duration::from_millis(4);
 const NOWHERE: i32 = -1;
+/// Runs on one CPU after which a kernel thread is held there.
+const STEADY: u32 = 16;
+/// Anywhere but on its kernel thread's CPU.
+const APART: i32 = -2;
 
 /// The placement of all guest threads of a platform.
 pub struct Placement {
     /// The CPUs that umlaut may use; `None` switches placement off.
     allowed: Option<CpuSet>,
     pins: Mutex<Vec<Arc<Pin>>>,
+    /// For each CPU, whether a kernel thread is held there: one at most, or the others could not spread.
+    taken: Arc<[AtomicBool]>,
     ticker: Ticker,
 }
 
@@ -33,9 +43,15 @@ pub struct Placement {
 #[repr(align(128))]
 pub struct Pin {
     tid: Pid,
+    tracer: Pid,
     /// Where it is pinned, or [`NOWHERE`]. Changed under `change`.
     cpu: AtomicI32,
     change: Mutex<()>,
+    /// Where the tracer is held, or [`NOWHERE`]. Changed under `change`.
+    held: AtomicI32,
+    taken: Arc<[AtomicBool]>,
+    /// Runs since the tracee was last moved; written by its tracer only.
+    steady: AtomicU32,
     /// Where it may run, if that is less than all.
     cpus: Mutex<Option<CpuSet>>,
     /// Odd while it runs; written by its tracer only.
@@ -66,6 +82,7 @@ impl Placement {
         Placement {
             allowed: allowed.filter(|set| set.count() > 1),
             pins: Mutex::default(),
+            taken: (0..CpuSet::MAX_CPU).map(|_| AtomicBool::new(false)).collect(),
             ticker: Ticker::default(),
         }
     }
@@ -75,13 +92,17 @@ impl Placement {
         self.allowed.is_some()
     }
 
-    /// Begins to place `tid`, a stopped tracee.
+    /// Begins to place `tid`, a stopped tracee of the calling thread.
     pub fn add(&self, tid: i32) -> Option<Arc<Pin>> {
         self.allowed?;
         let pin = Arc::new(Pin {
             tid: Pid::from_raw(tid)?,
+            tracer: rustix::thread::gettid(),
             cpu: AtomicI32::new(NOWHERE),
             change: Mutex::new(()),
+            held: AtomicI32::new(NOWHERE),
+            taken: Arc::clone(&self.taken),
+            steady: AtomicU32::new(0),
             cpus: Mutex::new(None),
             runs: AtomicU64::new(0),
             seen: AtomicU64::new(0),
@@ -92,19 +113,42 @@ impl Placement {
 
     /// Ends it. After this the tid is not used any more.
     pub fn remove(&self, pin: &Arc<Pin>) {
+        if let Some(allowed) = &self.allowed {
+            pin.release(&pin.cpus.lock().unwrap_or(*allowed));
+        }
         self.pins.lock().retain(|other| !Arc::ptr_eq(other, pin));
     }
 
     /// On the tracer's thread, before its stopped tracee goes on.
     pub fn before_run(&self, pin: &Pin) {
-        let here = i32::try_from(sched_getcpu()).unwrap_or(NOWHERE);
-        if pin.cpu.load(Ordering::Relaxed) != here {
-            let mut set = CpuSet::new();
-            set.set(here.unsigned_abs() as usize);
-            pin.place(&set, here);
+        let cpu = pin.cpu.load(Ordering::Relaxed);
+        if cpu != APART {
+            let here = i32::try_from(sched_getcpu()).unwrap_or(NOWHERE);
+            if cpu != here {
+                pin.steady.store(0, Ordering::Relaxed);
+                pin.place(&only(here), here);
+            } else if !pin.held() {
+                pin.hold(here);
+            }
         }
         pin.step();
         self.ticker.alert();
+    }
+
+    /// The CPUs that umlaut may use, if it places guest threads at all.
+    pub fn cpus(&self) -> usize {
+        self.allowed.map_or(1, |allowed| allowed.count() as usize)
+    }
+
+    /// On the tracer's thread, its tracee stopped: from now on on other CPUs than this one, until [`Pin::is_apart`]
+    /// no longer holds. `false`: there is none that it may use.
+    pub fn part(&self, pin: &Pin) -> bool {
+        let Some(mut others) = (*pin.cpus.lock()).or(self.allowed) else { return false };
+        others.unset(sched_getcpu());
+        others.count() > 0 && {
+            pin.place(&others, APART);
+            pin.is_apart()
+        }
     }
 
     /// On the tracer's thread, when its tracee has stopped.
@@ -115,7 +159,7 @@ impl Placement {
     /// The ticker's whole life, on a thread of its own, until [`Placement::end`].
     pub fn tick(&self) {
         let Some(allowed) = &self.allowed else { return };
-        let idle = || !self.pins.lock().iter().any(|pin| pin.running() && pin.pinned());
+        let idle = || !self.pins.lock().iter().any(|pin| pin.running() && pin.pinned() || pin.held());
         self.ticker.run(TICK, || self.unpin_computing(allowed), idle);
     }
 
@@ -124,19 +168,23 @@ impl Placement {
         self.ticker.end();
     }
 
-    /// Returns whether any guest thread that could need unpinning runs.
+    /// Returns whether there is any that could need unpinning.
     fn unpin_computing(&self, allowed: &CpuSet) -> bool {
         let mut any = false;
         // Held all along: a pin in the list is of a living thread.
         for pin in self.pins.lock().iter() {
             let runs = pin.runs.load(Ordering::Relaxed);
-            if runs.is_multiple_of(2) || !pin.pinned() {
+            let computes = runs % 2 == 1 && pin.pinned();
+            if !computes && !pin.held() {
                 continue;
             }
             any = true;
             if pin.seen.swap(runs, Ordering::Relaxed) == runs {
-                let cpus = *pin.cpus.lock();
-                pin.place(cpus.as_ref().unwrap_or(allowed), NOWHERE);
+                let cpus = pin.cpus.lock().unwrap_or(*allowed);
+                pin.release(&cpus);
+                if computes {
+                    pin.place(&cpus, NOWHERE);
+                }
             }
         }
         any
@@ -144,6 +192,50 @@ impl Placement {
 }
 
 impl Pin {
+    /// Whether it is kept off its tracer's CPU: ends by [`Pin::join`], or when it computes.
+    pub fn is_apart(&self) -> bool {
+        self.cpu.load(Ordering::Relaxed) == APART
+    }
+
+    /// The next run brings it to its tracer's CPU.
+    pub fn join(&self) {
+        let _ = self.cpu.compare_exchange(APART, NOWHERE, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn held(&self) -> bool {
+        self.held.load(Ordering::Relaxed) != NOWHERE
+    }
+
+    fn taken(&self, cpu: i32) -> Option<&AtomicBool> {
+        self.taken.get(usize::try_from(cpu).ok()?)
+    }
+
+    /// On the tracer's thread, which is where its tracee is: keeps it there, once it has been for a while.
+    fn hold(&self, here: i32) {
+        let steady = self.steady.load(Ordering::Relaxed).saturating_add(1);
+        self.steady.store(steady, Ordering::Relaxed);
+        if steady >= STEADY {
+            self.steady.store(0, Ordering::Relaxed);
+            let _change = self.change.lock();
+            if self.taken(here).is_some_and(|taken| !taken.swap(true, Ordering::Relaxed)) {
+                self.held.store(here, Ordering::Relaxed);
+                // An error means that this CPU was just taken away: it is let go like any other.
+                let _ = sched_setaffinity(None, &only(here));
+            }
+        }
+    }
+
+    /// Lets the tracer go.
+    fn release(&self, cpus: &CpuSet) {
+        let _change = self.change.lock();
+        let held = self.held.swap(NOWHERE, Ordering::Relaxed);
+        if let Some(taken) = self.taken(held) {
+            taken.store(false, Ordering::Relaxed);
+            // An error means that it is gone, or that the host has taken those CPUs away.
+            let _ = sched_setaffinity(Some(self.tracer), cpus);
+        }
+    }
+
     /// Confines it for good: where its tracer is now confined to.
     pub fn confine(&self, cpus: CpuSet) {
         *self.cpus.lock() = Some(cpus);
@@ -156,6 +248,12 @@ impl Pin {
             self.cpu.store(cpu, Ordering::Relaxed);
         }
     }
+}
+
+fn only(cpu: i32) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(cpu.unsigned_abs() as usize);
+    set
 }
 
 /// Lets a guest thread run on these CPUs only (bit `n % 64` of word `n / 64`): by its pin, if it has one.

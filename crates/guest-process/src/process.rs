@@ -179,6 +179,9 @@ impl Process {
 impl AddressSpace for Process {
     fn read(&self, from: &[GuestRange], into: &mut [u8], reach: Reach) -> usize {
         let room = into.len();
+        if self.guests.passage.as_ref().is_some_and(|passage| passage.read(self.tgid, from, into)) {
+            return room;
+        }
         if reach == Reach::Growing {
             let Some(memory) = self.memory() else { return 0 };
             return Process::each_range(from, room, |start, offset, len| {
@@ -196,6 +199,9 @@ impl AddressSpace for Process {
 
     fn write(&self, from: &[u8], to: &[GuestRange], reach: Reach) -> usize {
         let room = from.len();
+        if let Some(passage) = &self.guests.passage {
+            passage.before_write(self.tgid, to);
+        }
         if reach == Reach::Growing {
             let Some(memory) = self.memory() else { return 0 };
             return Process::each_range(to, room, |start, offset, len| {
@@ -209,6 +215,11 @@ impl AddressSpace for Process {
             });
         }
         self.host_ranges(to, |ranges| host::vm::write_process(self.tgid, from, ranges).unwrap_or(0))
+    }
+
+    fn write_later(&self, from: &[u8], to: GuestRange, may: &dyn Fn() -> bool) -> bool {
+        let passage = self.guests.passage.as_ref();
+        passage.is_some_and(|passage| passage.write_later(self.tgid, from, to, may))
     }
 
     fn kill(&self) {

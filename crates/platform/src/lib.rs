@@ -21,6 +21,7 @@ mod delegation;
 #[cfg(feature = "testing")]
 pub mod mock;
 mod registers;
+mod shape;
 mod space;
 pub mod step;
 mod text;
@@ -34,6 +35,7 @@ pub use context::{
 pub use counters::{Block, CALLS, Counters, Event, Place};
 pub use delegation::{DelegatedFile, DelegatedIo, Delegations};
 pub use registers::Registers;
+pub use shape::{CallShape, CallShapes, Pointee};
 pub use space::{AddressSpace, GuestRange, Reach, Vdso};
 pub use text::{Displaced, PatchedProgram, PatchedSite};
 pub use trap::{Exception, ExitStatus, SyscallEntry, Trap};

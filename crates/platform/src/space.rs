@@ -36,6 +36,14 @@ pub trait AddressSpace: Send + Sync {
     /// Copies to the guest, likewise.
     fn write(&self, from: &[u8], to: &[GuestRange], reach: Reach) -> usize;
 
+    /// Copies to the guest, but not before the thread goes on that the calling thread serves, with the result of its
+    /// call. `true`: it will be done; a fault that could not be foreseen makes the result `EFAULT`. `may` says
+    /// whether that is improbable, and is asked only where the platform would do it. `false`: nothing is done.
+    fn write_later(&self, from: &[u8], to: GuestRange, may: &dyn Fn() -> bool) -> bool {
+        let _ = (from, to, may);
+        false
+    }
+
     /// Ends the guest process at once, all threads of it. Not waited for.
     fn kill(&self);
 

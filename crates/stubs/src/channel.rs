@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use guest_process::Slots;
 use parking_lot::Mutex;
@@ -212,11 +213,33 @@ const EMPTY: u32 = 0;
 const POSTED: u32 = 1;
 const SLEEPING: u32 = 2;
 
-/// Posts to the guest.
-pub(crate) fn post(channel: &Channel) {
+/// Posts to the guest. Returns whether it slept.
+pub(crate) fn post(channel: &Channel) -> bool {
     let word = channel.word(TO_GUEST);
-    if word.swap(POSTED, Ordering::AcqRel) == SLEEPING {
+    let slept = word.swap(POSTED, Ordering::AcqRel) == SLEEPING;
+    if slept {
         wake(word, false);
+    }
+    slept
+}
+
+/// Watches for the guest's post without sleeping, for `span` at most or until the bell rings.
+/// Returns whether it came; it is still to be taken.
+pub(crate) fn watch(channel: &Channel, bell: &Bell, span: Duration) -> bool {
+    /// Looks at the words between two at the clock.
+    const LOOKS: u32 = 16;
+    let word = channel.word(TO_KERNEL);
+    let (begun, seen) = (Instant::now(), bell.value());
+    loop {
+        for _ in 0..LOOKS {
+            if word.load(Ordering::Acquire) == POSTED {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if bell.value() != seen || begun.elapsed() >= span {
+            return false;
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) const SIZE: u64 = 0x1_0000;
 pub(crate) const SLOTS: u64 = 1024;
 pub(crate) const CHANNELS_SIZE: u64 = SLOTS * SIZE;
 /// Bytes kept for the text.
-pub(crate) const TEXT_SIZE: u64 = 2 * PAGE_SIZE;
+pub(crate) const TEXT_SIZE: u64 = 3 * PAGE_SIZE;
 
 // Offsets in a channel.
 /// u32: posted by the guest, read by the kernel.
@@ -48,6 +48,10 @@ pub(crate) const GS: u64 = 0x40;
 pub(crate) const FEATURES: u64 = 0x48;
 /// u64 × 3: arguments of an order.
 pub(crate) const ARGS: u64 = 0x50;
+/// u32: for how many ticks of the time-stamp counter the guest watches for an order before it sleeps.
+pub(crate) const SPIN: u64 = 0x68;
+/// u32: answers that the guest writes to its memory before it goes on.
+pub(crate) const ANSWER_COUNT: u64 = 0x6c;
 /// The last signal: u32 number, u32 code, u64 address, u32 architecture, u64 error code, trap number, cr2.
 pub(crate) const SIGNAL: u64 = 0x70;
 /// The guest's registers, as `user_regs_struct`: `rip` to `ss` are what `iretq` takes.
@@ -84,6 +88,12 @@ pub(crate) const XSTATE: u64 = 0x2000;
 pub(crate) const XSTATE_SIZE: u64 = 0x3000;
 /// Room for what does not fit elsewhere: the filter's program at the start.
 pub(crate) const WINDOW: u64 = 0x5000;
+/// What the guest has brought along with a call: see `stub/marshal.s`.
+pub(crate) const BROUGHT: u64 = 0x6000;
+/// What the kernel answers, in the same form.
+pub(crate) const ANSWERS: u64 = 0x7000;
+/// Bytes of either.
+pub(crate) const MARSHAL_SIZE: u64 = 0x1000;
 /// Delegated files, u32 each, by the guest's number: the host's, shifted by [`HANDED_SHIFT`], and what it is good for.
 /// 0: none.
 pub(crate) const HANDED: u64 = 0x8000;
@@ -108,6 +118,8 @@ pub(crate) mod reason {
     pub(crate) const DONE: u32 = 4;
     /// The stub faulted where it never does.
     pub(crate) const BROKEN: u32 = 5;
+    /// An answer could not be written to the guest's memory.
+    pub(crate) const UNANSWERED: u32 = 6;
 }
 
 /// What the kernel orders: the index in the stub's table.
@@ -131,6 +143,13 @@ pub(crate) enum Order {
     Close = 10,
     CloseResumeCall = 11,
     CloseResumeFull = 12,
+}
+impl Order {
+    /// Whether the guest's own code goes on.
+    pub(crate) fn resumes(self) -> bool {
+        use Order::*;
+        matches!(self, ResumeCall | ResumeFull | CloseResumeCall | CloseResumeFull)
+    }
 }
 pub(crate) const ORDERS: u64 = 13;
 

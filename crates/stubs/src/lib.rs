@@ -5,8 +5,9 @@
 //! a guest thread and its kernel thread share).
 //!
 //! Modules: `stub` and `stub/*.s` (our code in guest processes), `layout` (where things lie), `filter` (what the
-//! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `registers`, `kick`, `calls`, `clone`, `leaf` (what is served without
-//! the kernel), `delegate` (files that guests use by themselves), `patch` (call sites made to jump to the stub), `state`
+//! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `marshal` (memory that goes
+//! along), `spin` (two CPUs for a pair), `registers`, `kick`, `calls`, `clone`, `leaf` (what is served without the
+//! kernel), `delegate` (files that guests use by themselves), `patch` (call sites made to jump to the stub), `state`
 //! (x87, SSE, …), `spawner` (where processes come from), `reaper` (their deaths), `strays` (processes that
 //! nobody ordered).
 //!
@@ -25,11 +26,13 @@ mod filter;
 mod kick;
 mod layout;
 mod leaf;
+mod marshal;
 mod patch;
 mod reaper;
 mod registers;
 mod shared;
 mod spawner;
+mod spin;
 mod state;
 mod strays;
 mod stub;

@@ -4,16 +4,20 @@ use std::io;
 use std::sync::Arc;
 
 use guest_process::Guests;
-use platform::PlatformError;
+use platform::{CallShape, CallShapes, PlatformError};
 
 use crate::layout::Layout;
+use crate::marshal::Marshal;
 use crate::reaper::Reaper;
+use crate::spin;
 use crate::state::{State, has_fsgsbase};
 use crate::strays::Strays;
 
 /// The switches of the platform. All but `data_limit` and `namespace` change speed only, and exist to be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
+    /// What guest threads bring along with their calls.
+    pub shapes: CallShapes,
     /// Copy guest memory vectored, not word by word.
     pub batch: bool,
     /// Patch the system-call sites of programs; else every call traps.
@@ -22,6 +26,8 @@ pub struct Options {
     pub delegate: bool,
     /// Keep a guest thread on the CPU of the kernel thread that serves it.
     pub placement: bool,
+    /// Let the two sides of a hand-over watch for each other on two CPUs, while the host has one to spare.
+    pub spin: bool,
     /// Put guest processes into a pid namespace, where the host allows one: they end with it whatever they do.
     pub namespace: bool,
     /// Bytes of data (`RLIMIT_DATA`) that each guest process may have at most.
@@ -32,10 +38,12 @@ impl Default for Options {
     /// Everything on that makes it fast.
     fn default() -> Options {
         Options {
+            shapes: |_| CallShape::default(),
             batch: true,
             patch: true,
             delegate: true,
             placement: true,
+            spin: true,
             namespace: true,
             data_limit: None,
         }
@@ -57,10 +65,12 @@ pub fn host_lacks() -> Option<&'static str> {
 pub(crate) struct Shared {
     pub(crate) guests: Arc<Guests>,
     pub(crate) layout: Layout,
+    pub(crate) shapes: CallShapes,
     pub(crate) state: State,
     pub(crate) reaper: Reaper,
     pub(crate) strays: Strays,
     pub(crate) delegate: bool,
+    pub(crate) spinning: spin::Host,
     pub(crate) data_limit: Option<u64>,
     pub(crate) namespace: bool,
 }
@@ -75,8 +85,12 @@ impl Shared {
         if let Some(reason) = host_lacks() {
             return Err(failed("running guests by a stub of ours")(io::Error::other(reason)));
         }
+        let mut guests = Guests::new(options.batch, options.placement);
+        guests.passage = Some(Box::new(Marshal));
         Ok(Shared {
-            guests: Arc::new(Guests::new(options.batch, options.placement)),
+            spinning: spin::Host::new(options.spin, guests.placement.cpus()),
+            guests: Arc::new(guests),
+            shapes: options.shapes,
             layout: Layout::random().map_err(failed("drawing the stub's address"))?,
             state: State::of_host()
                 .ok_or_else(|| failed("saving the extended state")(io::ErrorKind::Other.into()))?,

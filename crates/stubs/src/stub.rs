@@ -1,8 +1,9 @@
 //! The stub: our code in every guest process, position-independent assembly in `stub/*.s`.
 //!
 //! It has no data but two words of its text, and no stack: what it works on lies in the thread's channel
-//! ([`crate::layout`]). `boot.s` is how the first process comes up, `enter.s` how a patched call site comes in, `delegate.s` what it serves by a host call,
-//! `signal.s` how everything else does, `hand_over.s` how the kernel is asked and answers, `calls.s` and
+//! ([`crate::layout`]). `boot.s` is how the first process comes up, `enter.s` how a patched call site comes in,
+//! `delegate.s` what it serves by a host call, `marshal.s` what goes along with a hand-over, `signal.s` how everything
+//! else does, `hand_over.s` how the kernel is asked and answers, `calls.s` and
 //! `clone.s` what it orders, `resume.s` the ways back to the guest.
 //!
 //! # Safety
@@ -29,6 +30,7 @@ global_asm!(
     include_str!("stub/resume.s"),
     include_str!("stub/enter.s"),
     include_str!("stub/delegate.s"),
+    include_str!("stub/marshal.s"),
     include_str!("stub/calls.s"),
     include_str!("stub/clone.s"),
     include_str!("stub/signal.s"),
@@ -52,6 +54,14 @@ global_asm!(
     GS = const GS,
     FEATURES = const FEATURES,
     ARGS = const ARGS,
+    SPIN = const SPIN,
+    BROUGHT = const BROUGHT,
+    ANSWERS = const ANSWERS,
+    ANSWER_COUNT = const ANSWER_COUNT,
+    STRING_KIND = const crate::marshal::STRING_KIND,
+    STRING_MAX = const crate::marshal::STRING_MAX,
+    BYTES_MAX = const crate::marshal::BYTES_MAX,
+    UNANSWERED = const reason::UNANSWERED,
     SIGNAL = const SIGNAL,
     REGS = const REGS,
     IDENTITY = const IDENTITY,
@@ -107,6 +117,7 @@ labels!(
     umlaut_channels,
     umlaut_leaves,
     umlaut_leaf_table,
+    umlaut_plans,
     umlaut_enter,
     umlaut_signal,
     umlaut_parked,
@@ -165,7 +176,7 @@ impl Layout {
     }
 
     /// The stub as an executable.
-    pub(crate) fn image(self) -> Vec<u8> {
+    pub(crate) fn image(self, shapes: platform::CallShapes) -> Vec<u8> {
         let mut text = text().to_vec();
         for (place, word) in [
             (Label::umlaut_channels, self.channels()),
@@ -174,6 +185,12 @@ impl Layout {
             let at = place.offset() as usize;
             if let Some(bytes) = text.get_mut(at..at + 8) {
                 bytes.copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        let plans = Label::umlaut_plans.offset() as usize;
+        if let Some(table) = text.get_mut(plans..plans + 2 * DISPATCHED as usize) {
+            for (entry, number) in table.chunks_exact_mut(2).zip(0u16..) {
+                entry.copy_from_slice(&crate::marshal::plan(shapes(number)).to_le_bytes());
             }
         }
         guest_process::executable(self.text(), &text)

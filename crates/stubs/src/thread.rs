@@ -4,6 +4,7 @@
 //! waits for its next post: a call by a patched site, a signal of the host's, a kick.
 
 use std::marker::PhantomData;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -19,8 +20,10 @@ use crate::channel::{self, Bell, Channel, Channels, Waited};
 use crate::delegate::Handed;
 use crate::kick::Kick;
 use crate::layout::*;
+use crate::marshal::Window;
 use crate::registers;
 use crate::shared::Shared;
+use crate::spin::{Next, Spin};
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 /// `SI_KERNEL`.
@@ -57,6 +60,8 @@ pub(crate) struct Guest {
     kick: Arc<Kick>,
     dead: Option<ExitStatus>,
     pin: Option<Arc<Pin>>,
+    spin: Spin,
+    window: Rc<Window>,
     /// What the kernel set as GS base; 0: the channel, unseen by the guest.
     gs_base: u64,
     pub(crate) counters: Counters,
@@ -89,6 +94,7 @@ impl Guest {
         // Its channel may have been another thread's.
         let mut served = [0; crate::leaf::COUNT];
         crate::leaf::count(&channel, &mut served, &Counters::Off);
+        let window = Window::new(inside.process.tgid, &channel);
         Guest {
             space: Arc::clone(&inside.process) as Arc<dyn AddressSpace>,
             pin: shared.guests.placement.add(tid),
@@ -105,6 +111,8 @@ impl Guest {
             by_call: false,
             kick: Arc::new(kick),
             dead: None,
+            spin: Spin::default(),
+            window,
             counters: Counters::Off,
             served,
             handed: Arc::new(handed),
@@ -151,16 +159,46 @@ impl Guest {
             return Err(Gone::Died(status));
         }
         self.counters.add(Event::HandOver, 1);
+        if order.resumes() {
+            self.window.leave();
+        } else {
+            self.window.settle();
+        }
         self.channel.set32(ORDER, order as u32);
-        if let Some(pin) = &self.pin {
-            self.shared.guests.placement.before_run(pin);
-        }
-        channel::post(&self.channel);
+        let Some(pin) = self.pin.clone() else {
+            channel::post(&self.channel);
+            return self.wait(kicks);
+        };
+        let apart = pin.is_apart();
+        self.shared.guests.placement.before_run(&pin);
+        let slept = channel::post(&self.channel);
+        let seen = apart && channel::watch(&self.channel, &self.bell, self.spin.span());
         let reason = self.wait(kicks);
-        if let Some(pin) = &self.pin {
-            self.shared.guests.placement.after_run(pin);
-        }
+        self.shared.guests.placement.after_run(&pin);
+        self.place(&pin, apart, seen && !slept);
         reason
+    }
+
+    /// Decides whether the pair is to be on two CPUs. `awake`: neither of the two has slept since its last post.
+    fn place(&mut self, pin: &Pin, apart: bool, awake: bool) {
+        let (spinning, placement) = (&self.shared.spinning, &self.shared.guests.placement);
+        let next = if apart && pin.is_apart() {
+            self.spin.watched(spinning, awake)
+        } else if apart {
+            Next::Join
+        } else {
+            self.spin.met(spinning)
+        };
+        match next {
+            Next::Stay => {}
+            Next::Watch(ticks) => self.channel.set32(SPIN, ticks),
+            Next::Part(ticks) if placement.part(pin) => self.channel.set32(SPIN, ticks),
+            Next::Part(_) | Next::Join => {
+                pin.join();
+                self.channel.set32(SPIN, 0);
+                self.spin.joined();
+            }
+        }
     }
 
     fn wait(&mut self, kicks: bool) -> Result<u32, Gone> {
@@ -248,6 +286,15 @@ impl Guest {
         Trap::Syscall(entry)
     }
 
+    /// A call has come by a patched site, with what its arguments point at.
+    fn marshal(&self, call: &Trap) {
+        if let Trap::Syscall(entry) = call
+            && entry.number < DISPATCHED
+        {
+            self.window.arrived((self.shared.shapes)(entry.number as u16));
+        }
+    }
+
     /// Runs what the kernel ordered, which does not end by a kick.
     pub(crate) fn done(&mut self, order: Order) -> Result<(), ExitStatus> {
         match self.order(order, false) {
@@ -317,7 +364,14 @@ impl Context for Guest {
             self.channel.set(GS, gs);
         }
         self.known = false;
-        let reason = self.closing(order).and_then(|order| self.order(order, true));
+        let mut reason = self.closing(order).and_then(|order| self.order(order, true));
+        if matches!(reason, Ok(reason::UNANSWERED)) {
+            // The result is not where the call was to put it. Behind a handler's frame there is none to be changed.
+            if order == Order::ResumeCall {
+                self.channel.set(REGS + 10 * 8, Errno::EFAULT.as_result());
+            }
+            reason = self.order(order, true);
+        }
         self.kick.end();
         self.by_call = false;
         crate::leaf::count(&self.channel, &mut self.served, &self.counters);
@@ -325,7 +379,9 @@ impl Context for Guest {
             Ok(reason::CALLED) => {
                 self.by_call = true;
                 self.counters.add(Event::BySite, 1);
-                self.call(true)
+                let call = self.call(true);
+                self.marshal(&call);
+                call
             }
             Ok(reason::TRAPPED) => self.trapped(),
             Ok(reason::KICKED) => {

@@ -7,7 +7,7 @@ use sync::SysResult;
 use vfs::{UserRead, UserWrite};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::mm::{Mm, VmaFlags};
+use crate::mm::{Backing, Mm, VmaFlags};
 
 /// Bytes read at a time when looking for a string's end.
 const STRING_CHUNK: usize = 256;
@@ -88,7 +88,13 @@ impl Mm {
     pub fn copy_out(&self, bytes: &[u8], to: &[GuestRange]) -> usize {
         sync::assert_no_lock_held();
         let to = in_range(to);
-        let mut done = self.space.write(bytes, &to, Reach::Mapped);
+        let later = |range: &GuestRange| {
+            range.len == bytes.len() && self.space.write_later(bytes, *range, &|| self.is_plain(range))
+        };
+        let mut done = match to.as_slice() {
+            [range] if later(range) => bytes.len(),
+            _ => self.space.write(bytes, &to, Reach::Mapped),
+        };
         while done < bytes.len() {
             let Some(rest) = self.growing_part(&to, done) else { break };
             let Some(part) = bytes.get(done..done + rest.len) else { break };
@@ -100,6 +106,16 @@ impl Mm {
         }
         crate::stats::count_copy(Event::CopyOut, Event::BytesOut, done);
         done
+    }
+
+    /// Whether a range is memory of the process's own that can be written.
+    fn is_plain(&self, range: &GuestRange) -> bool {
+        let record = self.record();
+        record.vmas.find(range.start.0).is_some_and(|vma| {
+            vma.prot.contains(abi::Prot::WRITE)
+                && matches!(vma.backing, Backing::Anonymous)
+                && range.start.0 + range.len as u64 <= vma.end
+        })
     }
 
     /// The page at which a copy stopped, as far as it is asked for, if it lies where a stack may grow to

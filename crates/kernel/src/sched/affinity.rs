@@ -97,6 +97,13 @@ pub fn sys_sched_getaffinity(task: &mut CurrentTask, pid: Pid, mask: OutCpuMask)
     Ok(size)
 }
 
+impl Task {
+    /// Where its host threads may run.
+    pub(crate) fn cpus(&self) -> CpuSet {
+        self.scheduling.lock().cpus.unwrap_or(self.kernel.cpus).to_host()
+    }
+}
+
 impl CurrentTask {
     /// Puts the host threads of this task where it may run.
     pub(super) fn apply_affinity(&mut self) {

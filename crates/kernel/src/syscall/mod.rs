@@ -9,9 +9,11 @@ mod arg;
 pub mod filter;
 mod first_exec;
 pub(crate) mod row;
+mod shape;
 pub mod show;
 pub mod table;
 pub mod trace;
 
 pub use arg::*;
 pub use row::{Argument, Outcome, Row, Support, SyscallReturn};
+pub use shape::shape;

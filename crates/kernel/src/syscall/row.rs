@@ -1,6 +1,7 @@
 //! One system call.
 
 use abi::UserAddr;
+use platform::Pointee;
 use sync::SysResult;
 use vfs::Capability;
 
@@ -31,6 +32,12 @@ pub struct Argument {
     pub type_name: &'static str,
     /// Holds what the call gives back.
     pub is_output: bool,
+    /// Registers that it takes.
+    pub registers: usize,
+    /// What of it may come along with the call.
+    pub brings: Option<Pointee>,
+    /// What it holds afterwards may go back together with the result.
+    pub answers: bool,
 }
 
 /// How much of a call there is.
@@ -152,6 +159,9 @@ macro_rules! row {
                     name: stringify!($arg),
                     type_name: stringify!($type),
                     is_output: <$type as $crate::syscall::SyscallArg>::IS_OUTPUT,
+                    registers: <$type as $crate::syscall::SyscallArg>::REGISTERS,
+                    brings: <$type as $crate::syscall::SyscallArg>::BRINGS,
+                    answers: <$type as $crate::syscall::SyscallArg>::ANSWERS,
                 }),*]
             },
             call: None,

@@ -350,7 +350,8 @@ pub(crate) fn spawn_kernel_thread(
         }
     };
     let kernel = &task.kernel;
-    if let Err(error) = kernel.threads.start(name, kernel.options.placement, life) {
+    let placed = kernel.options.placement.then(|| task.cpus());
+    if let Err(error) = kernel.threads.start(name, placed, life) {
         tracing::error!(%error, "no kernel thread for a new task");
         exit::abandon(&task);
     }

@@ -13,22 +13,30 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 pub(super) struct Here {
     /// Where it may run otherwise.
     cpus: CpuSet,
+    /// The platform had it confined already, and lets it go.
+    held: bool,
 }
 
 impl Here {
-    /// `None`: there is one CPU only, or the host does not let us.
-    pub(super) fn confine() -> Option<Here> {
-        let cpus = sched_getaffinity(None).ok().filter(|cpus| cpus.count() > 1)?;
-        let mut here = CpuSet::new();
-        here.set(sched_getcpu());
-        sched_setaffinity(None, &here).ok()?;
-        Some(Here { cpus })
+    /// A thread that may run on `cpus`. `None`: that is one CPU only, or the host does not let us.
+    pub(super) fn confine(cpus: CpuSet) -> Option<Here> {
+        if cpus.count() <= 1 {
+            return None;
+        }
+        let held = sched_getaffinity(None).ok()?.count() == 1;
+        if !held {
+            let mut here = CpuSet::new();
+            here.set(sched_getcpu());
+            sched_setaffinity(None, &here).ok()?;
+        }
+        Some(Here { cpus, held })
     }
 
-    /// Has another thread, which sleeps, go on here. It calls what this gives to run wherever the caller may. `None`: as
-    /// above.
-    pub(super) fn confine_other(tid: Pid) -> Option<impl FnOnce() + Send + use<>> {
-        let cpus = sched_getaffinity(None).ok().filter(|cpus| cpus.count() > 1)?;
+    /// Has another thread, which sleeps, go on here. It calls what this gives to run on all of `cpus`. `None`: as above.
+    pub(super) fn confine_other(tid: Pid, cpus: CpuSet) -> Option<impl FnOnce() + Send + use<>> {
+        if cpus.count() <= 1 {
+            return None;
+        }
         let mut here = CpuSet::new();
         here.set(sched_getcpu());
         sched_setaffinity(Some(tid), &here).ok()?;
@@ -44,7 +52,9 @@ impl Here {
 
 impl Drop for Here {
     fn drop(&mut self) {
-        allow(&self.cpus);
+        if !self.held {
+            allow(&self.cpus);
+        }
     }
 }
 
@@ -60,7 +70,7 @@ mod tests {
     #[test]
     fn a_thread_begins_here_and_both_are_free_again() {
         let all = sched_getaffinity(None).expect("an affinity");
-        let Some(here) = Here::confine() else {
+        let Some(here) = Here::confine(all) else {
             return eprintln!("skipped: there is one CPU only");
         };
         let release = here.release();

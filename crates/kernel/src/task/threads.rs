@@ -12,6 +12,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use rustix::process::Pid;
+use rustix::thread::CpuSet;
 use sync::{Mutex, order};
 
 use crate::resource::usage::{StorageBytes, this_threads_time};
@@ -67,23 +68,23 @@ pub(crate) fn storage_before() -> StorageBytes {
 }
 
 impl Threads {
-    /// Has a thread named `name` do `work`. `placed`: it begins on the caller's CPU, and may run where the caller may.
+    /// Has a thread named `name` do `work`. `placed`: it begins on the caller's CPU, and may run on these.
     ///
     /// # Errors
     /// What making a thread gives.
     pub(crate) fn start(
         self: &Arc<Self>,
         name: String,
-        placed: bool,
+        placed: Option<CpuSet>,
         work: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let seat = self.idle.lock().seats.pop();
         if let Some(seat) = seat {
-            let release = placed.then(|| Here::confine_other(seat.tid)).flatten();
+            let release = placed.and_then(|cpus| Here::confine_other(seat.tid, cpus));
             seat.give(Next::Work(name, with_release(release, work)));
             return Ok(());
         }
-        let here = if placed { Here::confine() } else { None };
+        let here = placed.and_then(Here::confine);
         let work = with_release(here.as_ref().map(Here::release), work);
         let threads = Arc::clone(self);
         let life = move || {
@@ -170,10 +171,11 @@ mod tests {
         let threads = Arc::new(Threads::default());
         let (tell, told) = sync_channel(1);
         let mut tids = std::collections::HashSet::new();
+        let all = rustix::thread::sched_getaffinity(None).ok();
         for turn in 0..10 {
             let tell = tell.clone();
             let work = move || tell.send(rustix::thread::gettid()).expect("somebody listens");
-            threads.start(format!("turn {turn}"), turn % 2 == 0, work).expect("a thread");
+            threads.start(format!("turn {turn}"), all.filter(|_| turn % 2 == 0), work).expect("a thread");
             tids.insert(told.recv().expect("it works"));
             while threads.idle.lock().seats.is_empty() {
                 std::thread::yield_now();
@@ -184,7 +186,7 @@ mod tests {
         assert!(threads.idle.lock().seats.is_empty());
         // Works still, but keeps nobody.
         threads
-            .start("last".into(), false, move || {
+            .start("last".into(), None, move || {
                 tell.send(rustix::thread::gettid()).expect("somebody listens")
             })
             .expect("a thread");

@@ -97,5 +97,4 @@ umlaut_enter_full:
     mov     gs:[{REGS}], r15
     mov     r15, gs:[{SELF}]
     umlaut_save
-    mov     eax, {CALLED}
-    jmp     umlaut_hand_over
+    jmp     umlaut_bring

@@ -22,7 +22,23 @@ umlaut_await:
     xor     ecx, ecx
     lock cmpxchg [r15 + {TO_GUEST}], ecx
     je      umlaut_ordered
-    xor     eax, eax
+    // Watches for it, if the kernel says that it does so too (spin.rs).
+    mov     r8d, [r15 + {SPIN}]
+    test    r8d, r8d
+    jz      3f
+    rdtsc
+    shl     rdx, 32
+    lea     r9, [rax + rdx]
+2:  pause
+    cmp     dword ptr [r15 + {TO_GUEST}], 1
+    je      umlaut_await
+    rdtsc
+    shl     rdx, 32
+    add     rax, rdx
+    sub     rax, r9
+    cmp     rax, r8
+    jb      2b
+3:  xor     eax, eax
     mov     ecx, 2
     lock cmpxchg [r15 + {TO_GUEST}], ecx
     je      1f

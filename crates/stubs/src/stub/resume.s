@@ -3,6 +3,10 @@
     .globl umlaut_resume_call, umlaut_check_call, umlaut_check_call_end
     .globl umlaut_resume_full, umlaut_check_full, umlaut_check_full_end, umlaut_xrstor, umlaut_xrstor_failed
 umlaut_resume_call:
+    cmp     dword ptr [r15 + {ANSWER_COUNT}], 0
+    je      umlaut_check_call
+    lea     r12, [rip + umlaut_check_call]
+    jmp     umlaut_answer
 umlaut_check_call:
     cmp     dword ptr [r15 + {PENDING}], 0
     jne     umlaut_pending
@@ -26,7 +30,10 @@ umlaut_check_call:
 umlaut_check_call_end:
 
 umlaut_resume_full:
-    mov     rcx, [r15 + {FP}]
+    lea     r12, [rip + 2f]
+    cmp     dword ptr [r15 + {ANSWER_COUNT}], 0
+    jne     umlaut_answer
+2:  mov     rcx, [r15 + {FP}]
     test    rcx, rcx
     jz      1f
     mov     eax, [r15 + {FEATURES}]

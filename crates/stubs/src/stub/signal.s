@@ -99,6 +99,14 @@ umlaut_in_stub:
     lea     r8, [rip + umlaut_exchange_failed]
     cmp     rax, rcx
     je      4f
+    lea     rcx, [rip + umlaut_bring_copy]
+    lea     r8, [rip + umlaut_bring_failed]
+    cmp     rax, rcx
+    je      4f
+    lea     rcx, [rip + umlaut_answer_copy]
+    lea     r8, [rip + umlaut_answer_failed]
+    cmp     rax, rcx
+    je      4f
     lea     rcx, [rip + umlaut_xrstor]
     lea     r8, [rip + umlaut_xrstor_failed]
     cmp     rax, rcx

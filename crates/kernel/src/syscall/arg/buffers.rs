@@ -1,6 +1,7 @@
 //! Strings and bytes in guest memory.
 
 use abi::UserAddr;
+use platform::Pointee;
 
 use super::{RegisterWords, SyscallArg};
 use crate::syscall::show::{self, Phase, Printer};
@@ -10,6 +11,7 @@ use crate::syscall::show::{self, Phase, Printer};
 pub struct UserCStr(pub UserAddr);
 
 impl SyscallArg for UserCStr {
+    const BRINGS: Option<Pointee> = Some(Pointee::String);
     fn decode(words: &mut RegisterWords<'_>) -> Self {
         UserCStr(UserAddr::decode(words))
     }
@@ -27,6 +29,7 @@ pub struct InBuf {
 
 impl SyscallArg for InBuf {
     const REGISTERS: usize = 2;
+    const BRINGS: Option<Pointee> = Some(Pointee::Elements(1));
     fn decode(words: &mut RegisterWords<'_>) -> Self {
         InBuf { addr: UserAddr::decode(words), len: usize::decode(words) }
     }
@@ -63,6 +66,7 @@ pub struct IoVec {
 
 impl SyscallArg for IoVec {
     const REGISTERS: usize = 2;
+    const BRINGS: Option<Pointee> = Some(Pointee::Elements(16));
     fn decode(words: &mut RegisterWords<'_>) -> Self {
         IoVec { addr: UserAddr::decode(words), count: usize::decode(words) }
     }

@@ -12,6 +12,7 @@ pub use dependent::*;
 pub use pointers::*;
 
 use abi::FromRegister;
+use platform::Pointee;
 
 use crate::syscall::show::{Phase, Printer};
 
@@ -46,6 +47,10 @@ pub trait SyscallArg: Sized {
     fn show(&self, printer: &mut Printer<'_>, phase: Phase);
     /// Whether it holds what the call gives back.
     const IS_OUTPUT: bool = false;
+    /// What its first register points at, where a platform may bring that along with the call.
+    const BRINGS: Option<Pointee> = None;
+    /// Whether what the call writes there may be written when the guest goes on, and not before.
+    const ANSWERS: bool = Self::IS_OUTPUT;
 }
 
 impl<T: FromRegister> SyscallArg for T {

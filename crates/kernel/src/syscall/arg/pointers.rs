@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use abi::{CloneFlags, UserAddr};
+use platform::Pointee;
 
 use super::{RegisterWords, SyscallArg};
 use crate::syscall::show::{self, Phase, Printer, ShowStruct, Updated};
@@ -28,7 +29,7 @@ pub struct OutArray<T> {
 }
 
 macro_rules! pointers {
-    ($($name:ident, output: $output:literal, $show:expr;)*) => {$(
+    ($($name:ident, output: $output:literal, brings: $brings:expr, $show:expr;)*) => {$(
         impl<T> $name<T> {
             pub const fn new(addr: UserAddr) -> Self {
                 $name(addr, PhantomData)
@@ -45,6 +46,7 @@ macro_rules! pointers {
         impl<T> Copy for $name<T> {}
         impl<T: ShowStruct> SyscallArg for $name<T> {
             const IS_OUTPUT: bool = $output;
+            const BRINGS: Option<Pointee> = $brings;
             fn decode(words: &mut RegisterWords<'_>) -> Self {
                 $name::new(UserAddr::decode(words))
             }
@@ -56,9 +58,9 @@ macro_rules! pointers {
     )*};
 }
 pointers! {
-    In, output: false, |printer, addr| printer.structure::<T>(addr);
-    Out, output: true, |printer, addr| printer.after(addr, |printer, _| printer.structure::<T>(addr));
-    InOut, output: true, show_updated::<T>;
+    In, output: false, brings: Some(Pointee::Bytes(size_of::<T>())), |printer, addr| printer.structure::<T>(addr);
+    Out, output: true, brings: None, |printer, addr| printer.after(addr, |printer, _| printer.structure::<T>(addr));
+    InOut, output: true, brings: Some(Pointee::Bytes(size_of::<T>())), show_updated::<T>;
 }
 
 /// A structure that the call reads and writes.
@@ -107,6 +109,8 @@ macro_rules! arrays {
         impl<T: ShowStruct> SyscallArg for $name<T> {
             const REGISTERS: usize = 2;
             const IS_OUTPUT: bool = $output;
+            const BRINGS: Option<Pointee> =
+                if $output { None } else { Some(Pointee::Elements(size_of::<T>())) };
             fn decode(words: &mut RegisterWords<'_>) -> Self {
                 $name { addr: UserAddr::decode(words), count: usize::decode(words), element: PhantomData }
             }
@@ -137,6 +141,7 @@ pub struct PollFds {
 impl SyscallArg for PollFds {
     const REGISTERS: usize = 2;
     const IS_OUTPUT: bool = true;
+    const BRINGS: Option<Pointee> = Some(Pointee::Elements(size_of::<abi::Pollfd>()));
     fn decode(words: &mut RegisterWords<'_>) -> Self {
         PollFds { addr: UserAddr::decode(words), count: u32::decode(words) }
     }
@@ -250,6 +255,8 @@ pub struct CloneStruct {
 impl SyscallArg for CloneStruct {
     const REGISTERS: usize = 2;
     const IS_OUTPUT: bool = true;
+    /// The child may look before the parent goes on.
+    const ANSWERS: bool = false;
     fn decode(words: &mut RegisterWords<'_>) -> Self {
         CloneStruct { addr: UserAddr::decode(words), size: usize::decode(words) }
     }
