@@ -97,6 +97,11 @@ impl Fs {
         let old = std::mem::replace(&mut *self.inner.lock(), new);
         drop(old);
     }
+
+    /// Sets the umask and gives the old one, at once: threads that share it see each other's (Linux: `xchg`).
+    pub fn replace_umask(&self, new: u32) -> u32 {
+        std::mem::replace(&mut self.inner.lock().umask, new)
+    }
 }
 
 impl CurrentTask {

@@ -132,9 +132,7 @@ fn replace(task: &mut CurrentTask, old: Fd, new: Fd, cloexec: bool) -> SysResult
 }
 
 pub fn sys_umask(task: &mut CurrentTask, mask: Octal) -> SysResult<u32> {
-    let old = task.fs.get().umask;
-    task.fs.update(|fs| fs.umask = mask.0 & 0o777);
-    Ok(old)
+    Ok(task.fs.replace_umask(mask.0 & 0o777))
 }
 
 pub fn sys_mkdir(task: &mut CurrentTask, path: UserCStr, mode: Octal) -> SysResult<()> {
