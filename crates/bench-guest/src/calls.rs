@@ -10,6 +10,7 @@ pub(crate) const ALL: &[Workload] = &[
     ("getpid", || repeat(sys::getpid_by_syscall)),
     ("getpid-libc", || repeat(sys::getpid)),
     ("getpid-1m", || exactly(1_000_000, sys::getpid_by_syscall)),
+    ("hand-over", || repeat(sys::sched_get_priority_max)),
     ("gettid", || repeat(sys::gettid)),
     ("clock_gettime", || {
         repeat(|| {

@@ -16,6 +16,14 @@ fn read() -> Counts {
     text.lines().filter_map(pair).collect()
 }
 
+/// Processor time of the kernel and of all guests, in nanoseconds; `None` where no kernel tells.
+pub(crate) fn cpu_ns() -> Option<u64> {
+    let counts = read();
+    let names = ["kernel_user_us", "kernel_system_us", "guests_user_us", "guests_system_us"];
+    let micros = |name: &&str| counts.get(*name).copied();
+    (!counts.is_empty()).then(|| names.iter().filter_map(micros).sum::<u64>() * 1000)
+}
+
 /// Where the counters stood at a workload's start.
 pub(crate) struct Counters {
     start: Counts,

@@ -6,6 +6,7 @@
 //!
 //! Neighbours: [`sys`] makes the system calls, [`measure`] repeats and times, the others are the workloads.
 
+mod at_once;
 mod calls;
 mod counters;
 mod files;
@@ -17,7 +18,7 @@ mod sys;
 
 use std::io::{BufRead, Write};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use measure::Measured;
 
@@ -61,7 +62,7 @@ fn main() {
 /// Measures each; false if one is not known.
 fn run(names: &[String]) -> bool {
     for name in names {
-        if processes::run_with_several_figures(name) {
+        if run_with_own_figures(name) {
             continue;
         }
         let Some((name, measure)) = workloads().find(|(own, _)| own == name) else {
@@ -74,6 +75,33 @@ fn run(names: &[String]) -> bool {
         figure(name, measured.nanoseconds, "ns", measured.operations);
     }
     true
+}
+
+/// Workloads that give figures of their own kind; false if this is none.
+fn run_with_own_figures(name: &str) -> bool {
+    match name {
+        "contention" => at_once::contention(name, sys::getpid_by_syscall),
+        "contention-hand-over" => at_once::contention(name, sys::sched_get_priority_max),
+        "tracers" => at_once::tracers(name),
+        "pairs" => at_once::pairs(name),
+        "idle" => figure(name, idle() * 100.0, "%", 1),
+        _ => return false,
+    }
+    true
+}
+
+/// Which part of a CPU is busy while we sleep: with this process, and the kernel if it is umlaut's.
+fn idle() -> f64 {
+    const SLEEP: Duration = Duration::from_secs(1);
+    let cpu_ns = || counters::cpu_ns().unwrap_or_else(sys::process_cpu_ns);
+    // Reading the kernel's counters is work.
+    let before = cpu_ns();
+    let reading = cpu_ns() - before;
+    let before = cpu_ns();
+    let start = Instant::now();
+    sys::sleep(SLEEP);
+    let took = start.elapsed().as_nanos() as f64;
+    (cpu_ns() - before).saturating_sub(reading) as f64 / took
 }
 
 /// Runs a command with its output thrown away and tells how long it took; gives its status.

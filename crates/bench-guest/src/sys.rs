@@ -6,11 +6,12 @@
 //! # Safety
 //! Every wrapper passes pointers to memory that it borrows for the whole call, with its length. [`Mapping`] owns its
 //! pages and unmaps them. A forked child only runs the function it was given and leaves by `exit_group`; the program
-//! has one thread whenever it forks.
+//! has one thread whenever it forks, or the child makes raw calls only.
 #![allow(unsafe_code, reason = "raw system calls are what is measured")]
 
 use std::arch::asm;
 use std::ffi::CStr;
+use std::time::Duration;
 
 /// One call with a constant number; the answer as the kernel gives it.
 macro_rules! call {
@@ -65,6 +66,10 @@ pub(crate) fn getpid_by_syscall() {
     // SAFETY: getpid takes no arguments.
     let _ = unsafe { syscall(39) };
 }
+/// The same number each time: nothing could be less work.
+pub(crate) fn sched_get_priority_max() {
+    let _ = call!(146, 0);
+}
 pub(crate) fn gettid() {
     let _ = call!(186);
 }
@@ -74,9 +79,23 @@ pub(crate) fn sched_yield() {
 
 /// Processor time of this process, kernel's included, in nanoseconds.
 pub(crate) fn process_cpu_ns() -> u64 {
+    clock_ns(2)
+}
+/// The same of this thread.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    clock_ns(3)
+}
+/// The same of another process.
+pub(crate) fn cpu_ns_of(pid: usize) -> u64 {
+    clock_ns(!pid << 3 | 2)
+}
+fn clock_ns(clock: usize) -> u64 {
     let mut time = [0u64; 2];
-    let _ = must("clock_gettime", call!(228, 2, time.as_mut_ptr()));
+    let _ = must("clock_gettime", call!(228, clock, time.as_mut_ptr()));
     time[0].saturating_mul(1_000_000_000).saturating_add(time[1])
+}
+pub(crate) fn sleep(time: Duration) {
+    let _ = call!(35, [time.as_secs(), u64::from(time.subsec_nanos())].as_ptr(), 0);
 }
 /// Keeps this process on one of the CPUs that it may use: the `index`th, round and round.
 pub(crate) fn pin_to_one_of_its_cpus(index: usize) {
@@ -295,6 +314,23 @@ pub(crate) fn exec_true() {
 }
 pub(crate) fn kill(pid: usize) {
     let _ = call!(62, pid, 9);
+}
+
+/// Lets the parent trace this process, and waits for it to begin.
+pub(crate) fn be_traced() {
+    let _ = must("ptrace", call!(101, 0, 0, 0, 0));
+    let pid = must("getpid", call!(39));
+    let _ = must("kill", call!(62, pid, 19));
+}
+/// Waits until a traced process has stopped or ended.
+pub(crate) fn wait_for_stop(pid: usize) {
+    const ALL: usize = 0x4000_0000;
+    let _ = must("wait4", call!(61, pid, 0, ALL, 0));
+}
+/// Lets a traced process run until its next call, which the host does not make: `PTRACE_SYSEMU`.
+pub(crate) fn run_to_next_call(pid: usize) {
+    let _ = must("ptrace", call!(101, 31, pid, 0, 0));
+    wait_for_stop(pid);
 }
 
 /// `reboot(LINUX_REBOOT_CMD_POWER_OFF)`.

@@ -18,6 +18,8 @@ pub(crate) struct Prepared {
     pub(crate) command: Vec<String>,
     /// What is removed before each run.
     pub(crate) remove: Vec<PathBuf>,
+    /// A file that must be the same wherever it was made.
+    pub(crate) result: Option<PathBuf>,
 }
 
 impl Prepared {
@@ -27,6 +29,10 @@ impl Prepared {
             let _ = std::fs::remove_file(path);
             let _ = std::fs::remove_dir_all(path);
         }
+    }
+
+    fn making(self, result: PathBuf) -> Prepared {
+        Prepared { result: Some(result), ..self }
     }
 }
 
@@ -53,6 +59,7 @@ pub(crate) fn prepare(name: &str, setup: &mut Setup, options: &Options) -> anyho
     let shell = |script: String, remove: &[&str]| Prepared {
         command: vec!["/bin/sh".into(), "-c".into(), script],
         remove: remove.iter().map(|name| work.join(name)).collect(),
+        result: None,
     };
     Ok(match name {
         "shell-500" => shell("i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done".into(), &[]),
@@ -84,7 +91,8 @@ pub(crate) fn prepare(name: &str, setup: &mut Setup, options: &Options) -> anyho
         "build" | "build-j2" => {
             let jobs = if name == "build" { 1 } else { 2 };
             c_tree(&work.join(name))?;
-            shell(format!("make -s -C {name} -j{jobs}"), &[&format!("{name}/out")])
+            let out = format!("{name}/out");
+            shell(format!("make -s -C {name} -j{jobs}"), &[&out]).making(work.join(out).join("all"))
         }
         "switches" => {
             for tree in ["tree-1", "tree-2", "tree-3"] {
@@ -92,6 +100,7 @@ pub(crate) fn prepare(name: &str, setup: &mut Setup, options: &Options) -> anyho
             }
             let script = "for t in 1 2 3; do make -s -C tree-$t -j1 & done; wait";
             shell(script.into(), &["tree-1/out", "tree-2/out", "tree-3/out"])
+                .making(work.join("tree-2/out/all"))
         }
         "kernel-build" => kernel_build(setup, options)?,
         "sqlite" => {
@@ -106,7 +115,7 @@ pub(crate) fn prepare(name: &str, setup: &mut Setup, options: &Options) -> anyho
         }
         "sort" => {
             std::fs::write(work.join("lines"), lines(400_000))?;
-            shell("sort lines > sorted".into(), &["sorted"])
+            shell("sort lines > sorted".into(), &["sorted"]).making(work.join("sorted"))
         }
         "python" => {
             let python = program("python3", "python3")?;
@@ -116,7 +125,8 @@ pub(crate) fn prepare(name: &str, setup: &mut Setup, options: &Options) -> anyho
         "compile" => {
             let compiler = program("c++", "g++")?;
             std::fs::write(work.join("headers.cc"), CPLUSPLUS)?;
-            shell(format!("{compiler} -O1 -c headers.cc -o headers.o"), &["headers.o"])
+            let script = format!("{compiler} -O1 -c headers.cc -o headers.o");
+            shell(script, &["headers.o"]).making(work.join("headers.o"))
         }
         name => bail!("nothing prepares {name}"),
     })
@@ -134,6 +144,7 @@ fn copy(work: &Path, script: &str) -> anyhow::Result<Prepared> {
     Ok(Prepared {
         command: vec!["/bin/sh".into(), "-c".into(), script.into()],
         remove: vec![work.join("copy")],
+        result: Some(work.join("copy")),
     })
 }
 
@@ -218,10 +229,13 @@ fn kernel_build(setup: &mut Setup, options: &Options) -> anyhow::Result<Prepared
     }
     let make = format!("make -s -C {} O={}", source.display(), setup.work.join("kernel").display());
     setup.binds.push(source);
-    let script = format!("mkdir -p kernel && {make} tinyconfig && {make} -j2");
+    // What a kernel says of when and where it was built, so that it is the same each time.
+    let said = "export KBUILD_BUILD_TIMESTAMP=2026-01-01 KBUILD_BUILD_USER=bench KBUILD_BUILD_HOST=bench";
+    let script = format!("{said}; mkdir -p kernel && {make} tinyconfig && {make} -j2");
     Ok(Prepared {
         command: vec!["/bin/sh".into(), "-c".into(), script],
         remove: vec![setup.work.join("kernel")],
+        result: Some(setup.work.join("kernel/vmlinux")),
     })
 }
 

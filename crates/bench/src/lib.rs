@@ -7,6 +7,7 @@
 //!
 //! Neighbours: `cli`, whose command this is; nothing of the kernel: `umlaut run` is started as users start it.
 
+mod budget;
 mod data;
 mod machine;
 mod memory;

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// A load that is worth a word.
+const BUSY: f64 = 0.5;
+
 /// A description of this machine and of us.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
@@ -13,6 +16,9 @@ pub(crate) struct Machine {
     pub(crate) memory_kib: u64,
     pub(crate) kernel: String,
     pub(crate) distribution: String,
+    /// Processes that ran or wanted to, on average over the minute before. Not in files of older versions.
+    #[serde(default)]
+    pub(crate) load: Option<f64>,
     /// Whether a hypervisor is below.
     pub(crate) virtual_machine: bool,
     /// The scaling governor, where there is one.
@@ -36,6 +42,7 @@ impl Machine {
                 .unwrap_or(0),
             kernel: format!("{} {}", kernel.sysname().to_string_lossy(), kernel.release().to_string_lossy()),
             distribution: distribution(),
+            load: text("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()),
             virtual_machine: after(&cpuinfo, "flags").is_some_and(|flags| flags.contains(" hypervisor")),
             governor: std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
                 .ok()
@@ -49,7 +56,9 @@ impl Machine {
     /// One line for people.
     pub(crate) fn line(&self) -> String {
         let place = if self.virtual_machine { ", virtual" } else { "" };
-        format!("{} ({} CPUs{place}), {}, {}", self.cpu, self.cpus, self.kernel, self.distribution)
+        let busy = |load: &f64| *load >= BUSY;
+        let load = self.load.filter(busy).map_or(String::new(), |load| format!(", load {load:.1} before"));
+        format!("{} ({} CPUs{place}), {}, {}{load}", self.cpu, self.cpus, self.kernel, self.distribution)
     }
 }
 
@@ -89,5 +98,13 @@ mod tests {
         let text = "processor\t: 0\nmodel name\t: A CPU @ 2 GHz\nflags\t\t: fpu hypervisor\n";
         assert_eq!(after(text, "model name"), Some("A CPU @ 2 GHz"));
         assert_eq!(after(text, "cache"), None);
+    }
+
+    #[test]
+    fn a_busy_machine_says_so() {
+        let idle = Machine { load: Some(0.2), ..Machine::this() };
+        assert!(!idle.line().contains("load"), "{}", idle.line());
+        let busy = Machine { load: Some(12.34), ..idle };
+        assert!(busy.line().ends_with(", load 12.3 before"), "{}", busy.line());
     }
 }

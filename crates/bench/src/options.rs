@@ -8,11 +8,13 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(
     long_about = "Runs workloads natively and on each platform in turn, round by round, and shows each figure beside native's of
-the same round. Without names the default set runs (under five minutes); --list names all.",
+the same round. Without names the default set runs (under five minutes: what takes long runs less often); --list names all.",
     after_help = "Examples:
   umlaut bench --quick                          the most telling figures, in under a minute
   umlaut bench getpid read-4k --runs 10         two workloads
   umlaut bench calls --platforms native,sysemu  a group
+  umlaut bench contention contention-hand-over tracers --runs 15   what processes cost each other
+  umlaut bench build --kernel-source linux/     make of a C tree, and of Linux (tinyconfig)
   umlaut bench cp --platforms native,sysemu,sysemu+no-batch
   umlaut bench --json new.json --compare old.json --fail-above 5"
 )]
@@ -20,13 +22,15 @@ pub struct Options {
     /// Workloads, or groups of them: calls, processes, ancestors, applications, all
     #[arg(value_name = "NAMES")]
     pub names: Vec<String>,
-    /// Where to run: native, auto, and platforms, each with switches behind plus signs (sysemu+no-placement)
+    /// Where to run: native, auto, and platforms, each with switches behind plus signs (sysemu+no-placement). Without
+    /// it: native, stub, sysemu. ptrace is sysemu with two stops a call: it would tell nothing more for its third of the
+    /// time
     #[arg(long, value_delimiter = ',', value_name = "PLATFORMS")]
     pub platforms: Vec<String>,
     /// Rounds that count; one more comes first and does not
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: Option<u32>,
-    /// Few workloads, few rounds
+    /// Few workloads, few rounds: under a minute
     #[arg(long)]
     pub quick: bool,
     /// Run everything on this CPU only (otherwise: free, and again on one CPU where that may differ)
@@ -41,7 +45,7 @@ pub struct Options {
     /// Where files of the workloads are made, in a directory that is removed again
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// A Linux source tree, for the workload kernel-build
+    /// A Linux source tree: `build` then builds its tinyconfig too (the workload kernel-build)
     #[arg(long, value_name = "DIR")]
     pub kernel_source: Option<PathBuf>,
     /// Tell the workloads

@@ -150,6 +150,27 @@ pub(crate) mod tests {
         assert_eq!(Results::read(&file).expect("readable"), before);
     }
 
+    /// What other programs read: a change here is a change of [`FORMAT`], unless something is only added.
+    #[test]
+    fn the_names_in_the_file_are_these() {
+        let names = |value: &serde_json::Value| -> Vec<String> {
+            value.as_object().expect("an object").keys().cloned().collect()
+        };
+        let value = serde_json::to_value(results(vec![cell("getpid", "sysemu", &[80.0])])).expect("JSON");
+        assert_eq!(names(&value), ["cells", "format", "machine", "missing", "places", "rounds"]);
+        let machine = "cpu cpus debug_build distribution governor kernel load memory_kib mitigations umlaut \
+                       virtual_machine";
+        assert_eq!(names(&value["machine"]).join(" "), machine);
+        assert_eq!(names(&value["places"][0]), ["name", "what"]);
+        let cell = &value["cells"][0];
+        let own = "group host kernel noisy pinned place ratio ratios runs summary unit workload";
+        assert_eq!(names(cell).join(" "), own);
+        assert_eq!(names(&cell["summary"]).join(" "), "deviation max mean median min");
+        assert_eq!(names(&cell["ratio"]), ["high", "low", "median"]);
+        assert_eq!(names(&cell["host"]).join(" "), "calls faults switches system_ns user_ns");
+        assert_eq!((&cell["runs"][0], &cell["unit"]), (&8000.0.into(), &"ns".into()));
+    }
+
     #[test]
     fn files_of_others_are_refused_with_a_reason() {
         let directory = tempfile::tempdir().expect("a directory");

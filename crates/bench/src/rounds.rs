@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::budget;
 use crate::data::{self, Prepared};
 use crate::machine::Machine;
 use crate::options::Options;
@@ -21,17 +22,8 @@ use crate::workloads::{self, How, Workload};
 
 const RUNS: u32 = 7;
 const QUICK_RUNS: u32 = 3;
-/// Rounds that are made whatever they take.
-const LEAST: u32 = 3;
-/// What the default set may take, and `--quick`.
-const BUDGET: Duration = Duration::from_secs(270);
-const QUICK_BUDGET: Duration = Duration::from_secs(50);
-
-/// None where the user says what to do, or how often.
-fn budget(options: &Options) -> Option<Duration> {
-    let own = options.names.is_empty() && options.runs.is_none();
-    own.then_some(if options.quick { QUICK_BUDGET } else { BUDGET })
-}
+/// Of fewer ratios nobody knows how far they lie apart.
+const FEWEST: usize = 3;
 
 /// A workload with what it needs.
 pub(crate) struct Task {
@@ -42,12 +34,34 @@ pub(crate) struct Task {
     pub(crate) rounds: u32,
 }
 
+impl Task {
+    /// Whether it runs in this round; the first, 0, is the one that does not count.
+    fn is_in(&self, round: u32) -> bool {
+        if round == 0 { self.workload.warm_up } else { round <= self.rounds }
+    }
+}
+
+fn shorten(tasks: &mut [Task], done: u32, took: &[Duration], left: Duration) {
+    let mut rounds: Vec<u32> = tasks.iter().map(|task| task.rounds).collect();
+    budget::fit(&mut rounds, done, took, left);
+    for (task, rounds) in tasks.iter_mut().zip(rounds) {
+        task.rounds = rounds;
+    }
+}
+
+/// Single runs from this round on.
+fn runs_ahead(tasks: &[Task], round: u32, places: usize) -> u64 {
+    let rounds = |task: &Task| (round..=task.rounds).filter(|round| task.is_in(*round)).count();
+    tasks.iter().map(|task| rounds(task) * task.placements.len() * places).sum::<usize>() as u64
+}
+
 /// Measures what the options ask for.
 ///
 /// # Errors
 /// If names are not known, or files cannot be made, or nothing at all can be run.
 pub(crate) fn measure(options: &Options, umlaut: &Path) -> anyhow::Result<Results> {
-    let chosen = workloads::chosen(&options.names, options.quick)?;
+    let (start, machine) = (Instant::now(), Machine::this());
+    let chosen = workloads::chosen(&options.names, options.quick, options.kernel_source.is_some())?;
     let mut work = tempfile::Builder::new();
     work.prefix("umlaut-bench-");
     let work = match &options.dir {
@@ -62,29 +76,30 @@ pub(crate) fn measure(options: &Options, umlaut: &Path) -> anyhow::Result<Result
     let progress = progress();
     progress.set_message("preparing");
     let runs = options.runs.unwrap_or(if options.quick { QUICK_RUNS } else { RUNS });
-    let tasks = tasks(&chosen, options, &mut setup, runs, &mut missing)?;
+    let mut tasks = tasks(&chosen, options, &mut setup, runs, &mut missing)?;
     let mut runner = Runner::new(&setup, &places);
-    let rounds = |task: &Task| u64::from(task.rounds + 1) * task.placements.len() as u64;
-    progress.set_length(tasks.iter().map(rounds).sum::<u64>() * places.len() as u64);
-    let start = Instant::now();
     let mut counted = 0;
+    let mut took = vec![Duration::ZERO; tasks.len()];
     for round in 0..=runs {
-        // The first round has been made whatever it took; the default set ends when its time is over.
-        let next = start.elapsed() / round.max(1) * (round + 1);
-        if counted >= LEAST && budget(options).is_some_and(|budget| next > budget) {
-            break;
-        }
         if round > 0 {
             runner.count_no_calls();
+            if let Some(budget) = budget::of(options) {
+                shorten(&mut tasks, round - 1, &took, budget.saturating_sub(start.elapsed()));
+            }
         }
-        counted = round;
-        for (number, task) in tasks.iter().enumerate().filter(|(_, task)| round <= task.rounds) {
+        progress.set_length(progress.position() + runs_ahead(&tasks, round, places.len()));
+        for (number, task) in tasks.iter().enumerate().filter(|(_, task)| task.is_in(round)) {
+            let begun = Instant::now();
             for pinned in &task.placements {
                 progress.set_message(format!("round {round} of {runs}: {}", task.workload.name));
                 for place in 0..places.len() {
                     runner.run_and_record(task, Slot { task: number, pinned: *pinned, place }, round);
                     progress.inc(1);
                 }
+            }
+            counted = round;
+            if let Some(took) = took.get_mut(number) {
+                *took = begun.elapsed();
             }
         }
     }
@@ -100,7 +115,7 @@ pub(crate) fn measure(options: &Options, umlaut: &Path) -> anyhow::Result<Result
         bail!("nothing could be measured: {}", missing.join("; "));
     }
     let places = places.iter().map(Place::note).collect();
-    Ok(Results { format: FORMAT, machine: Machine::this(), places, rounds: counted, cells, missing })
+    Ok(Results { format: FORMAT, machine, places, rounds: counted, cells, missing })
 }
 
 /// On a terminal a bar, else nothing.
@@ -113,8 +128,8 @@ fn progress() -> ProgressBar {
 }
 
 fn places(options: &Options, setup: &Setup, missing: &mut Vec<String>) -> anyhow::Result<Vec<Place>> {
-    let usual =
-        if options.quick { &["native", "sysemu"][..] } else { &["native", "sysemu", "ptrace", "stub"] };
+    // See --platforms.
+    let usual = ["native", "stub", "sysemu"];
     let named = !options.platforms.is_empty();
     let names: Vec<String> =
         if named { options.platforms.clone() } else { usual.iter().map(ToString::to_string).collect() };
@@ -140,7 +155,7 @@ fn tasks(
     runs: u32,
     missing: &mut Vec<String>,
 ) -> anyhow::Result<Vec<Task>> {
-    let one_cpu = first_cpu()?;
+    let (one_cpu, cpus) = (first_cpu()?, Machine::this().cpus);
     let mut tasks = Vec::new();
     for workload in chosen {
         let prepared = match workload.how {
@@ -151,12 +166,12 @@ fn tasks(
                     continue;
                 }
             },
-            How::Guest | How::Start | How::KernelMemory => None,
+            How::Guest | How::GuestNatively | How::Start | How::KernelMemory => None,
         };
         let placements = match options.pin {
             Some(cpu) => vec![Some(cpu)],
             // With one CPU there is nothing to compare.
-            None if workload.placement && Machine::this().cpus > 1 => vec![None, Some(one_cpu)],
+            None if workload.placement && cpus > 1 => vec![None, Some(one_cpu)],
             None => vec![None],
         };
         tasks.push(Task { workload, prepared, placements, rounds: runs.min(workload.most_rounds) });
@@ -178,6 +193,7 @@ fn cells(tasks: &[Task], places: &[Place], all: &AllSeries) -> Vec<Cell> {
         let beside = beside.and_then(|place| all.get(&(Slot { place, ..*slot }, name.clone())));
         let ratios = beside.map_or(Vec::new(), |native| ratios(&own.runs, &native.runs));
         let ratio = Spread::of(&ratios);
+        let wide = ratio.or_else(|| Spread::of(&runs)).is_some_and(|spread| spread.is_wide());
         Some(Cell {
             workload: name.clone(),
             group: tasks.get(slot.task)?.workload.group.name().into(),
@@ -185,7 +201,7 @@ fn cells(tasks: &[Task], places: &[Place], all: &AllSeries) -> Vec<Cell> {
             place: places.get(slot.place)?.name.clone(),
             pinned: slot.pinned,
             summary: Summary::of(&runs)?,
-            noisy: ratio.or_else(|| Spread::of(&runs)).is_some_and(|spread| spread.is_wide()),
+            noisy: wide || (ratio.is_some() && ratios.len() < FEWEST),
             runs,
             ratios,
             ratio,
@@ -206,7 +222,7 @@ mod tests {
     #[test]
     fn ratios_pair_the_same_round_and_placement() {
         let places = [Place::native(), Place::named("sysemu").expect("a name")];
-        let workload = workloads::chosen(&["getpid".into()], false).expect("known")[0];
+        let workload = workloads::chosen(&["getpid".into()], false, false).expect("known")[0];
         let tasks = [Task { workload, prepared: None, placements: vec![None], rounds: 3 }];
         let series = |runs: &[f64]| {
             let mut series = Series::default();
@@ -224,18 +240,5 @@ mod tests {
         assert_eq!(cells.len(), 3);
         assert_eq!(cells[1].ratios, [10.0, 10.0, 11.0]);
         assert_eq!(cells[2].ratio, None, "native was not run on one CPU");
-    }
-
-    #[test]
-    fn only_what_the_user_left_open_has_a_budget() {
-        let options = |words: &[&str]| {
-            use clap::{Args, FromArgMatches};
-            let command = Options::augment_args(clap::Command::new("bench").no_binary_name(true));
-            Options::from_arg_matches(&command.get_matches_from(words)).expect("they are right")
-        };
-        assert_eq!(budget(&options(&[])), Some(BUDGET));
-        assert_eq!(budget(&options(&["--quick"])), Some(QUICK_BUDGET));
-        assert_eq!(budget(&options(&["getpid"])), None);
-        assert_eq!(budget(&options(&["--runs", "9"])), None);
     }
 }

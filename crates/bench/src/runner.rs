@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use host::perf::Counter;
 use host::wait::Usage;
 
@@ -55,6 +57,27 @@ pub(crate) struct Runner<'a> {
     failed: BTreeMap<(usize, usize), String>,
     series: AllSeries,
     calls: Option<Counter>,
+    made: Made,
+}
+
+/// What runs made that must come out the same everywhere: by task, a digest and the place where it was first made.
+#[derive(Default)]
+struct Made(BTreeMap<usize, (u64, String)>);
+
+impl Made {
+    /// # Errors
+    /// If it is not there, or is not what it was at another place.
+    fn check(&mut self, task: usize, place: &str, file: &Path) -> anyhow::Result<()> {
+        let content = std::fs::read(file).with_context(|| format!("it made no {}", file.display()))?;
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&content);
+        let digest = hasher.finish();
+        let (first, at) = self.0.entry(task).or_insert_with(|| (digest, place.to_string()));
+        if *first != digest {
+            bail!("it made another {} than at {at}", file.display());
+        }
+        Ok(())
+    }
 }
 
 impl<'a> Runner<'a> {
@@ -68,6 +91,7 @@ impl<'a> Runner<'a> {
             failed: BTreeMap::new(),
             series: BTreeMap::new(),
             calls: Counter::of_system_calls().ok(),
+            made: Made::default(),
         }
     }
 
@@ -106,7 +130,8 @@ impl<'a> Runner<'a> {
             prepared.clean();
         }
         let words: Vec<String> = match (task.workload.how, &task.prepared) {
-            (How::Guest, _) => vec!["run".into(), task.workload.name.into()],
+            (How::GuestNatively, _) if place.kind != Kind::Native => return Ok(None),
+            (How::Guest | How::GuestNatively, _) => vec!["run".into(), task.workload.name.into()],
             (How::Command, Some(prepared)) => {
                 std::iter::once("time".into()).chain(prepared.command.iter().cloned()).collect()
             }
@@ -123,7 +148,11 @@ impl<'a> Runner<'a> {
             let sample = self.counted(&mut command, slot)?;
             self.empty.insert(empty, sample);
         }
-        self.counted(&mut place.command(self.setup, &self.setup.guest, &words), slot).map(Some)
+        let sample = self.counted(&mut place.command(self.setup, &self.setup.guest, &words), slot)?;
+        if let Some(result) = task.prepared.as_ref().and_then(|prepared| prepared.result.as_ref()) {
+            self.made.check(slot.task, &place.name, result)?;
+        }
+        Ok(Some(sample))
     }
 
     fn counted(&self, command: &mut Command, slot: Slot) -> anyhow::Result<Sample> {
@@ -281,6 +310,22 @@ mod tests {
         assert_eq!(cost.calls, Some(2.0));
         assert_eq!(series.kernel_counts(), BTreeMap::from([("kicks".to_string(), 0.5)]));
         assert_eq!(Series::default().host_cost(), None);
+    }
+
+    #[test]
+    fn what_comes_out_otherwise_than_natively_is_told() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("result");
+        let mut made = Made::default();
+        assert!(made.check(7, "native", &file).expect_err("none").to_string().contains("made no"));
+        let mut make = |text: &str, place: &str| {
+            std::fs::write(&file, text).expect("writable");
+            made.check(7, place, &file)
+        };
+        make("as it should be", "native").expect("the first");
+        make("as it should be", "sysemu").expect("the same");
+        let error = make("as it should not be", "stub").expect_err("another");
+        assert!(error.to_string().ends_with("result than at native"), "{error}");
     }
 
     #[test]

@@ -36,6 +36,8 @@ impl Group {
 pub(crate) enum How {
     /// `bench-guest run NAME`, which times itself.
     Guest,
+    /// The same where it means something only without a kernel of ours around it.
+    GuestNatively,
     /// A whole command that `data` prepares, timed from within.
     Command,
     /// A program that ends at once, timed from outside.
@@ -67,17 +69,25 @@ pub(crate) struct Workload {
     pub(crate) placement: bool,
     /// Rounds at most: what takes seconds runs less often.
     pub(crate) most_rounds: u32,
+    /// A round that does not count comes first. What takes minutes hardly notices what was cold at its start.
+    pub(crate) warm_up: bool,
     /// Host context switches a second are a figure of it.
     pub(crate) switches: bool,
 }
 
 const fn call(name: &'static str, set: Set, what: &'static str) -> Workload {
     let (group, how) = (Group::Calls, How::Guest);
-    Workload { name, group, what, how, set, placement: true, most_rounds: 1000, switches: false }
+    let (placement, most_rounds, warm_up, switches) = (true, 1000, true, false);
+    Workload { name, group, what, how, set, placement, most_rounds, warm_up, switches }
 }
 
 const fn process(name: &'static str, set: Set, what: &'static str) -> Workload {
     Workload { group: Group::Processes, ..call(name, set, what) }
+}
+
+/// Several figures of processes that call at once.
+const fn at_once(name: &'static str, how: How, what: &'static str) -> Workload {
+    Workload { group: Ancestors, how, placement: false, most_rounds: 15, ..call(name, Named, what) }
 }
 
 const fn command(name: &'static str, group: Group, set: Set, what: &'static str) -> Workload {
@@ -91,6 +101,11 @@ pub(crate) const ALL: &[Workload] = &[
     call("getpid", Quick, "getpid by libc's syscall()"),
     call("getpid-libc", Quick, "getpid as libc calls it: the number moved right before"),
     call("gettid", Default, "gettid"),
+    call(
+        "hand-over",
+        Quick,
+        "sched_get_priority_max: a call that does nothing, and that only the kernel serves",
+    ),
     call("clock_gettime", Quick, "the time, by the vDSO where there is one"),
     call("read-zero", Quick, "read of 1 byte of /dev/zero"),
     call("read-1", Default, "read of 1 byte of a cached file"),
@@ -157,6 +172,11 @@ pub(crate) const ALL: &[Workload] = &[
         )
     },
     Workload {
+        placement: false,
+        most_rounds: 3,
+        ..process("idle", Default, "processor time of kernel and guest while the guest sleeps for a second")
+    },
+    Workload {
         group: Ancestors,
         most_rounds: 3,
         placement: true,
@@ -165,16 +185,22 @@ pub(crate) const ALL: &[Workload] = &[
     command("copy-4k", Ancestors, Default, "dd of 32 MiB in blocks of 4 KiB: cp as it was in 2006"),
     command("copy-64k", Ancestors, Default, "dd of 32 MiB in blocks of 64 KiB"),
     command("cp", Ancestors, Named, "cp of 32 MiB, as today's cp copies"),
-    Workload {
-        group: Ancestors,
-        placement: false,
-        most_rounds: 5,
-        ..call(
-            "contention",
-            Named,
-            "getpid in 1, 2 and as many processes as there are CPUs; what each loses by the others, in per cent",
-        )
-    },
+    at_once(
+        "contention",
+        How::Guest,
+        "getpid in 1, 2 and as many processes as there are CPUs; what each loses by the others, in per cent",
+    ),
+    at_once("contention-hand-over", How::Guest, "the same with the call of hand-over"),
+    at_once(
+        "tracers",
+        How::GuestNatively,
+        "natively: what two bare tracers under PTRACE_SYSEMU lose by each other, as threads and as processes",
+    ),
+    at_once(
+        "pairs",
+        How::GuestNatively,
+        "natively: what two pairs of processes lose by each other that pass a byte to and fro by pipes",
+    ),
     command("find-cat", Ancestors, Named, "find DIR -type f -exec cat {} \\; over 1,000 files of /usr/lib"),
     command("dd", Ancestors, Named, "dd bs=1M of a file of 256 MiB"),
     command("build", Ancestors, Named, "make -j1 of 31 C files"),
@@ -190,11 +216,12 @@ pub(crate) const ALL: &[Workload] = &[
     },
     Workload {
         most_rounds: 1,
+        warm_up: false,
         ..command(
             "kernel-build",
             Ancestors,
             Named,
-            "make tinyconfig and make -j2 of the Linux tree given by --kernel-source",
+            "make tinyconfig and make -j2 of the Linux tree given by --kernel-source; `build` means it then too",
         )
     },
     command("sqlite", Applications, Default, "sqlite3: 20,000 inserts, 200 transactions of one, queries"),
@@ -210,11 +237,15 @@ pub(crate) const ALL: &[Workload] = &[
     command("compile", Applications, Default, "c++ -O1 of a file with the usual headers"),
 ];
 
-/// The workloads that these names mean, in the table's order.
+/// The workloads that these names mean, in the table's order. `build` means the kernel's too where its source is given.
 ///
 /// # Errors
 /// If a name is neither a workload nor a group.
-pub(crate) fn chosen(names: &[String], quick: bool) -> anyhow::Result<Vec<&'static Workload>> {
+pub(crate) fn chosen(
+    names: &[String],
+    quick: bool,
+    kernel_source: bool,
+) -> anyhow::Result<Vec<&'static Workload>> {
     let is_group = |name: &String| name == "all" || Group::ALL.iter().any(|group| group.name() == name);
     for name in names {
         if !is_group(name) && !ALL.iter().any(|workload| workload.name == name) {
@@ -228,7 +259,9 @@ pub(crate) fn chosen(names: &[String], quick: bool) -> anyhow::Result<Vec<&'stat
     };
     let wanted = |workload: &&Workload| {
         let named = |name: &String| {
-            name == workload.name || (is_group(name) && (name == "all" || name == workload.group.name()))
+            name == workload.name
+                || (is_group(name) && (name == "all" || name == workload.group.name()))
+                || (kernel_source && name == "build" && workload.name == "kernel-build")
         };
         if names.is_empty() { in_set(workload) } else { names.iter().any(named) }
     };
@@ -241,7 +274,7 @@ mod tests {
 
     fn names(words: &[&str], quick: bool) -> Vec<&'static str> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_string()).collect();
-        chosen(&words, quick).expect("known names").iter().map(|workload| workload.name).collect()
+        chosen(&words, quick, false).expect("known names").iter().map(|workload| workload.name).collect()
     }
 
     #[test]
@@ -251,8 +284,13 @@ mod tests {
         assert_eq!(names(&["all"], false).len(), ALL.len());
         assert!(!names(&[], false).contains(&"build"));
         assert!(names(&[], true).len() < names(&[], false).len());
-        let error = chosen(&["getpit".into()], false).expect_err("not known");
+        let error = chosen(&["getpit".into()], false, false).expect_err("not known");
         assert!(error.to_string().contains("--list"));
+        let with_source = chosen(&["build".into()], false, true).expect("known names");
+        assert_eq!(
+            with_source.iter().map(|workload| workload.name).collect::<Vec<_>>(),
+            ["build", "kernel-build"]
+        );
     }
 
     #[test]

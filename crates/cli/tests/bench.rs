@@ -18,6 +18,7 @@ fn a_quick_run_gives_json_markdown_and_a_picture() {
     let output = bench(&words.split(' ').collect::<Vec<_>>(), directory.path());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
+    assert_eq!(said, "", "progress is for terminals");
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(!table.contains("missing"), "{table}");
     let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).expect("it was written");
@@ -44,6 +45,34 @@ fn a_quick_run_gives_json_markdown_and_a_picture() {
     let again = bench(&["--from", "a.json", "--compare", "a.json", "--fail-above", "0"], directory.path());
     assert!(again.status.success());
     assert!(String::from_utf8_lossy(&again.stdout).contains("figures did not change beyond noise"));
+}
+
+#[test]
+fn processes_that_call_at_once_give_their_losses() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let words = "contention-hand-over tracers pairs idle --runs 1 --json a.json";
+    let output = bench(&words.split(' ').collect::<Vec<_>>(), directory.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(directory.path().join("a.json")).expect("it was written");
+    let results: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(results["missing"].as_array().map(Vec::len), Some(0), "{text}");
+    let cells = results["cells"].as_array().expect("cells");
+    let find = |workload: &str, place: &str| {
+        cells.iter().find(|cell| cell["workload"] == workload && cell["place"] == place)
+    };
+    for place in ["native", "stub", "sysemu"] {
+        for workload in ["contention-hand-over/2-loss", "contention-hand-over/2-cpu-loss", "idle"] {
+            assert_eq!(
+                find(workload, place).map(|cell| &cell["unit"]),
+                Some(&"%".into()),
+                "{workload} {place}"
+            );
+        }
+        // These are measured without a kernel of ours around them.
+        for tracers in ["tracers/2-threads-loss", "tracers/2-processes-loss", "pairs/2-loss"] {
+            assert_eq!(find(tracers, place).is_some(), place == "native", "{tracers} {place}");
+        }
+    }
 }
 
 #[test]

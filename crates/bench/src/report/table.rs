@@ -42,8 +42,7 @@ pub(crate) fn table(results: &Results, details: bool, colours: bool) -> String {
     }
     let uncertain = rows.iter().flat_map(|row| &row.cells).flatten().any(|cell| cell.noisy);
     if uncertain {
-        text +=
-            "~: the runs differ so much that the figure says little; more --runs on an idle machine help\n";
+        text += "~: the runs are too few or differ so much that the figure says little; more --runs on an idle machine help\n";
     }
     if !details && rows.len() < super::rows(results, true).len() {
         text += "On one CPU the rest is the same within its spread (--details shows it).\n";
