@@ -34,6 +34,11 @@ impl Meter for ThreadMeter {
         }
         *self.last.lock()
     }
+
+    fn sleeps(&self) -> bool {
+        let stat = read(&format!("/proc/{}/task/{}", self.tgid, self.tid), "stat");
+        stat.is_some_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" S")))
+    }
 }
 
 /// A whole process's, `last` being what it was before. `None`: it is gone.

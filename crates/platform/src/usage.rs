@@ -19,4 +19,9 @@ pub struct HostUsage {
 pub trait Meter: Send + Sync {
     /// Now; what it last was, or nothing, if the thread has ended.
     fn read(&self) -> HostUsage;
+
+    /// Whether it sleeps in a call that the platform serves by itself.
+    fn sleeps(&self) -> bool {
+        false
+    }
 }

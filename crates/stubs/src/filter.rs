@@ -132,6 +132,8 @@ pub(crate) const SLOTS_OF_CALLS: &[Slot] = &[
     slot(Label::umlaut_sleep_call, libc::SYS_futex, Check::HandOver),
     slot(Label::umlaut_sigreturn_call, libc::SYS_rt_sigreturn, Check::None),
     slot(Label::umlaut_yield_call, libc::SYS_sched_yield, Check::None),
+    slot(Label::umlaut_futex_wait_call, libc::SYS_futex, Check::Futex),
+    slot(Label::umlaut_futex_wake_call, libc::SYS_futex, Check::Futex),
     slot(Label::umlaut_read_call, libc::SYS_read, Check::Handed),
     slot(Label::umlaut_write_call, libc::SYS_write, Check::Handed),
     slot(Label::umlaut_pread_call, libc::SYS_pread64, Check::Handed),

@@ -23,9 +23,10 @@ const LEAVES: [(u16, Place); COUNT] = [
     (libc::SYS_writev as u16, Place::Delegated),
     (libc::SYS_preadv as u16, Place::Delegated),
     (libc::SYS_pwritev as u16, Place::Delegated),
+    (libc::SYS_futex as u16, Place::Stub),
 ];
 /// How many there are.
-pub(crate) const COUNT: usize = 16;
+pub(crate) const COUNT: usize = 17;
 
 /// What the stub answers, and that it answers.
 pub(crate) fn serve(channel: &Channel, identity: &Identity) {

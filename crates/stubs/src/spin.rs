@@ -21,12 +21,18 @@ const QUICK: Duration = Duration::from_micros(25);
 /// Hand-overs in a streak: what going apart costs (a move and a wake-up on an idle CPU), in their gain.
 const STREAK: u32 = 64;
 const LONGEST_STREAK: u32 = 8192;
+/// The least streak after the host was found busy: what looking costs, in what it might have brought.
+const BUSY_STREAK: u32 = 512;
 /// What a failed watch costs, in the gain of those that do not fail.
 const LOSS: i32 = 24;
 /// Failures close to each other that are borne.
 const CREDIT: i32 = 2 * LOSS;
 /// Hand-overs apart between two looks at the host's load.
-const LOOK: u32 = 4096;
+const LOOK: u32 = 1024;
+/// Hand-overs of a stay that was worth it.
+const WORTH: u32 = 4096;
+/// What a look that finds no CPU to spare costs: not all credit.
+const CROWD: i32 = CREDIT - 8;
 
 /// What all pairs of a kernel share: the host, as far as spinning depends on it.
 #[derive(Debug)]
@@ -138,7 +144,7 @@ impl Spin {
                 Next::Part(ticks)
             }
             _ => {
-                self.fail();
+                self.needed = self.needed.max(BUSY_STREAK);
                 Next::Stay
             }
         }
@@ -151,10 +157,15 @@ impl Spin {
             let settled = (self.stay == BEGINNING).then(|| host.in_ticks(SPAN)).flatten();
             return settled.map_or(Next::Stay, Next::Watch);
         }
-        self.credit = if awake { (self.credit + 1).min(CREDIT) } else { self.credit - LOSS };
         let crowded =
             self.stay.is_multiple_of(LOOK) && host.running().is_none_or(|running| running > host.cpus);
-        if self.credit > 0 && !crowded { Next::Stay } else { Next::Join }
+        // One look may find what runs for a moment only.
+        self.credit = match (awake, crowded) {
+            (true, false) => (self.credit + 1).min(CREDIT),
+            (false, false) => self.credit - LOSS,
+            (_, true) => self.credit - CROWD,
+        };
+        if self.credit > 0 { Next::Stay } else { Next::Join }
     }
 
     /// For how long the kernel's side watches, apart.
@@ -164,7 +175,7 @@ impl Spin {
 
     /// It came together again, by us or by the ticker.
     pub(crate) fn joined(&mut self) {
-        if self.stay < LOOK {
+        if self.stay < WORTH {
             self.fail();
         } else {
             self.needed = STREAK;
@@ -228,9 +239,11 @@ mod tests {
         for n in BEGINNING + 1..LOOK {
             assert_eq!(spin.watched(&host, n % 50 != 0), Next::Stay);
         }
-        // The host has no CPU to spare any more.
+        // The host has no CPU to spare any more: a failure more, and it is over.
         host.cpus = 0;
-        assert_eq!(spin.watched(&host, true), Next::Join);
+        assert_eq!(spin.watched(&host, true), Next::Stay);
+        assert_eq!(spin.watched(&host, false), Next::Join);
+        (spin.needed, spin.stay) = (LONGEST_STREAK, WORTH);
         spin.joined();
         assert_eq!(spin.needed, STREAK);
     }

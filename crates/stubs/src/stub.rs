@@ -2,7 +2,7 @@
 //!
 //! It has no data but two words of its text, and no stack: what it works on lies in the thread's channel
 //! ([`crate::layout`]). `boot.s` is how the first process comes up, `enter.s` how a patched call site comes in,
-//! `delegate.s` what it serves by a host call, `marshal.s` what goes along with a hand-over, `signal.s` how everything
+//! `delegate.s` and `futex.s` what it serves by a host call, `marshal.s` what goes along with a hand-over, `signal.s` how everything
 //! else does, `hand_over.s` how the kernel is asked and answers, `calls.s` and
 //! `clone.s` what it orders, `resume.s` the ways back to the guest.
 //!
@@ -30,6 +30,7 @@ global_asm!(
     include_str!("stub/resume.s"),
     include_str!("stub/enter.s"),
     include_str!("stub/delegate.s"),
+    include_str!("stub/futex.s"),
     include_str!("stub/marshal.s"),
     include_str!("stub/calls.s"),
     include_str!("stub/clone.s"),
@@ -125,6 +126,8 @@ labels!(
     umlaut_wake_call,
     umlaut_sleep_call,
     umlaut_yield_call,
+    umlaut_futex_wait_call,
+    umlaut_futex_wake_call,
     umlaut_read_call,
     umlaut_write_call,
     umlaut_pread_call,

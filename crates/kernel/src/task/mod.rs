@@ -182,6 +182,10 @@ impl Task {
 
     /// Whether it sleeps (for /proc).
     pub fn is_asleep(&self) -> bool {
+        if self.in_guest.load(Ordering::Relaxed) && !self.sleeping.load(Ordering::Relaxed) {
+            let meter = self.meter.lock().clone();
+            return meter.is_some_and(|meter| meter.sleeps());
+        }
         self.sleeping.load(Ordering::Relaxed) || self.parker.get().is_some_and(|parker| parker.is_asleep())
     }
 

@@ -22,7 +22,10 @@ fn allowed(layout: Layout, slot: &Slot, data: &Data) -> bool {
     }
     match slot.label {
         Label::umlaut_wake_call | Label::umlaut_sleep_call => b <= 1,
-        Label::umlaut_futex_call | Label::umlaut_block_call => {
+        Label::umlaut_futex_call
+        | Label::umlaut_block_call
+        | Label::umlaut_futex_wait_call
+        | Label::umlaut_futex_wake_call => {
             let operation = b as u32 & !0x180;
             a < GUEST_TOP && e < GUEST_TOP && [0, 1, 3, 4, 5, 9, 10].contains(&operation)
         }

@@ -114,32 +114,25 @@ umlaut_in_stub:
     mov     eax, {BROKEN}
     jmp     umlaut_hand_over
 
-    .macro  umlaut_rewind from, to
+    .macro  umlaut_rewind from, to, then=4f
     lea     r8, [rip + \from]
     lea     r9, [rip + \to]
     cmp     rax, r8
     jb      3f
     cmp     rax, r9
-    jb      4f
+    jb      \then
 3:
     .endm
 5:  mov     dword ptr [r15 + {PENDING}], 1
-    lea     r8, [rip + umlaut_check_leaf]
-    lea     r9, [rip + umlaut_check_leaf_end]
-    cmp     rax, r8
-    jb      3f
-    cmp     rax, r9
-    jae     3f
-    mov     [rdx + 40 + 128], r8            // r15 is the guest's there
-    jmp     umlaut_sigreturn
-3:
+    umlaut_rewind umlaut_check_leaf, umlaut_check_leaf_end, 7f
+    umlaut_rewind umlaut_check_futex, umlaut_check_futex_end, 7f
     umlaut_rewind umlaut_check_call, umlaut_check_call_end
     umlaut_rewind umlaut_check_full, umlaut_check_full_end
     umlaut_rewind umlaut_check_block, umlaut_check_block_end
     umlaut_rewind umlaut_check_waitv, umlaut_check_waitv_end
     jmp     umlaut_sigreturn
-4:  mov     [rdx + 40 + 128], r8
-    mov     [rdx + 40 + 56], r15
+4:  mov     [rdx + 40 + 56], r15
+7:  mov     [rdx + 40 + 128], r8            // only: r15 is the guest's there
     jmp     umlaut_sigreturn
 6:  mov     qword ptr [rdx + 40 + 104], -1
 umlaut_sigreturn:
