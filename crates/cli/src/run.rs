@@ -72,6 +72,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     let trace = open_trace(options)?;
     let profile_file = open_profile(options)?;
     rustix::thread::set_no_new_privs(true).context("giving up privileges")?;
+    confine::give_up_capabilities(&name_space.shown).context("giving up capabilities")?;
     if !options.no_confine
         && !confine::forbid_other_files(&name_space.shown).context("confining itself to its roots")?
     {

@@ -11,6 +11,9 @@ use crate::confine;
 
 pub(crate) fn check() -> anyhow::Result<i32> {
     let root = rustix::process::geteuid().is_root();
+    // As `umlaut run` does before there are guests.
+    rustix::thread::set_no_new_privs(true)?;
+    confine::give_up_capabilities(&[])?;
     for platform in ["stub", "sysemu", "ptrace"] {
         match start(platform) {
             Ok(platform) => guests(&*platform)?.iter().try_for_each(|text| say(text))?,
@@ -95,7 +98,14 @@ fn own_process() -> anyhow::Result<Vec<String>> {
         ),
     };
     let (own, traced) = (confine::allowed_calls(false), confine::allowed_calls(true));
+    let held = host::privileges::permitted()?.count_ones();
     Ok(vec![
+        match held {
+            0 => "umlaut's own process holds no capability".into(),
+            held => format!(
+                "umlaut's own process holds {held} capabilities: to read files of others, and two more with writable roots and binds"
+            ),
+        },
         format!("umlaut's own process gives up {files}"),
         format!(
             "umlaut's own process may make {own} host calls (with ptrace {traced}): no new process, no program, no new socket"
@@ -107,7 +117,7 @@ fn own_process() -> anyhow::Result<Vec<String>> {
 fn missing(root: bool) -> Vec<&'static str> {
     let mut missing = Vec::new();
     if root {
-        missing.push("another user for guests when root runs umlaut: uid 0, without any capability, owns root's files; seccomp and Landlock keep them away");
+        missing.push("another user for guests when root runs umlaut: uid 0 without any capability still owns root's files; seccomp, which lets no guest process open anything, and Landlock keep it from them");
     }
     missing.push("consent to new host threads: on stub, a guest that took over its process can make threads there, and processes for some seconds");
     missing.push("a fence for signals: umlaut's own process may signal what else its user runs");

@@ -169,6 +169,9 @@ pub(crate) fn execute(prepared: &Prepared, name: &CStr, descriptors: &[OwnedFd])
         stack.rlim_cur = stack.rlim_max.min(STACK);
         libc::setrlimit(libc::RLIMIT_STACK, &stack);
         libc::umask(0o077);
+        if host::privileges::hold_only(host::privileges::Capabilities::empty()).is_err() {
+            prepared.fail(Errno::PERM);
+        }
         let ready = libc::chdir(c"/".as_ptr()) == 0
             && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && (0..).zip(descriptors).all(|(number, it)| libc::dup2(it.as_raw_fd(), number) >= 0)

@@ -11,6 +11,7 @@ pub mod landlock;
 pub mod lock;
 pub mod membarrier;
 pub mod perf;
+pub mod privileges;
 pub mod process;
 pub mod seccomp;
 pub mod signal;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use guest_process::bpf::{ARCH, Assembler, Instruction, NR, high, low};
 use host::landlock::{Access, Ruleset};
+use host::privileges::Capabilities;
 use rustix::fs::{Mode, OFlags};
 
 use self::calls::{Check, GROUPS};
@@ -43,6 +44,23 @@ const ALWAYS: [(&str, Access); 3] =
     [("/", Access::READ_DIR), ("/proc", READ.union(Access::WRITE_FILE)), ("/sys/devices/system/cpu", READ)];
 /// Where the stub's executable is made if memory files may not be executed.
 const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// Run by root: keeps of its capabilities what reading and writing the files of others takes, in roots and binds, and
+/// what tracing takes where yama asks for it. Guest processes hold none in any case.
+///
+/// # Errors
+/// What the host says.
+pub(crate) fn give_up_capabilities(shown: &[Shown]) -> io::Result<()> {
+    let mut kept = Capabilities::DAC_READ_SEARCH;
+    if shown.iter().any(|shown| shown.writable) {
+        kept |= Capabilities::DAC_OVERRIDE | Capabilities::FOWNER;
+    }
+    let yama = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    if yama.trim() == "2" {
+        kept |= Capabilities::SYS_PTRACE;
+    }
+    host::privileges::hold_only(kept)
+}
 
 /// Allows files of `shown` only, to the calling thread and all that it starts. `false`: this host's Landlock cannot do
 /// that.
