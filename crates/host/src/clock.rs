@@ -45,6 +45,12 @@ fn read(id: i32, kind: i32) -> Option<Duration> {
     (result == 0).then(|| Duration::new(seconds, nanos))
 }
 
+/// The processor's time-stamp counter, in ticks of its own.
+pub fn ticks() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and it touches no memory.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,10 +64,4 @@ mod tests {
         assert!(thread_cpu_time(tid).expect("a thread has a clock") > Duration::ZERO);
         assert_eq!(process_cpu_time(i32::MAX / 16), None);
     }
-}
-
-/// The processor's time-stamp counter, in ticks of its own.
-pub fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and it touches no memory.
-    unsafe { std::arch::x86_64::_rdtsc() }
 }

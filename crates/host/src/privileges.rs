@@ -76,7 +76,10 @@ pub fn hold_only(kept: Capabilities) -> io::Result<()> {
         }
         libc::prctl(libc::PR_SET_SECUREBITS, SECURE_BITS, 0, 0, 0);
         let kept = held & kept.bits();
-        let half = |bits: u64| (bits & u64::from(u32::MAX)) as u32;
+        let half = |bits: u64| {
+            let [a, b, c, d, ..] = bits.to_le_bytes();
+            u32::from_le_bytes([a, b, c, d])
+        };
         let set = |bits: u32| Sets { effective: bits, permitted: bits, inheritable: 0 };
         let sets = [set(half(kept)), set(half(kept >> 32))];
         let header = Header { version: VERSION, pid: 0 };

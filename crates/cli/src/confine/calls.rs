@@ -1,5 +1,6 @@
 //! The host calls that the kernel's own process may make once it is set up, with what they are for. All others are
 //! refused: `EPERM`, and a line on stderr.
+#![allow(clippy::cast_possible_truncation, reason = "request numbers have 32 bits")]
 
 /// How the arguments of a call are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

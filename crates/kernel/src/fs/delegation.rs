@@ -206,7 +206,10 @@ impl CurrentTask {
 
 /// Registers a writer; whether the file has neither set-id bits nor capabilities, which a write would take.
 fn is_unprivileged(file: &FileDescription, fd: u32, holder: &Arc<dyn Holder>) -> bool {
-    file.inode.as_ref().is_some_and(|inode| inode.attached.hand_out_for_writing(fd, holder))
+    file.inode.as_ref().is_some_and(|inode| {
+        // Whoever gives it some from now on takes it back.
+        inode.attached.hand_out_for_writing(fd, holder) || vfs::ops::is_without_privileges(inode)
+    })
 }
 
 /// Whether the host's description is open as the guest's: same access, appending, nothing that a plain read or write of the

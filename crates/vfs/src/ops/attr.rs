@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use abi::{AtFlags, Errno, FallocFlags, FileMode, FileType};
-use sync::SysResult;
+use sync::{SysError, SysResult};
 
 use crate::{
     AttributeChange, Attributes, Caller, Capability, Cred, FileDescription, FsContext, Inode, Lookup,
@@ -197,6 +197,14 @@ pub fn remove_privileges(inode: &Arc<Inode>, caller: &dyn Caller) -> SysResult<(
         known.store(true, Ordering::Relaxed);
     }
     Ok(())
+}
+
+/// Whether the file has neither set-id bits nor file capabilities now.
+pub fn is_without_privileges(inode: &Arc<Inode>) -> bool {
+    let plain = |now: Attributes| now.mode.permissions() & (SUID | SGID) == 0;
+    let none = [Errno::ENODATA, Errno::EOPNOTSUPP].map(SysError::Errno);
+    inode.ops.attributes(inode).is_ok_and(plain)
+        && inode.ops.get_xattr(inode, FILE_CAPABILITIES).is_err_and(|error| none.contains(&error))
 }
 
 /// The change that sets a file's size, its set-id bits taken where that takes them.
