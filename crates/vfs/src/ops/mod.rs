@@ -14,7 +14,9 @@ mod stat;
 mod times;
 mod xattr;
 
-pub use attr::{chmod, chown, fallocate, fchmod, fchown, ftruncate, is_without_privileges, remove_privileges, truncate};
+pub use attr::{
+    chmod, chown, fallocate, fchmod, fchown, ftruncate, is_without_privileges, remove_privileges, truncate,
+};
 pub use create::{link, make_socket, mkdir, mknod, symlink};
 pub use exec::{Executable, open_exec};
 pub use open::{OpenRequest, open, open_path};
