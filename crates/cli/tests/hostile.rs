@@ -299,11 +299,14 @@ fn a_guest_that_spoils_its_stub_harms_itself_alone() {
         let bind = format!("{}:/shared:ro", host.shared().display());
         // Beside each other: the kernel has patience with those that do not answer.
         std::thread::scope(|scope| {
-            for case in ["counters", "scribble", "jumps", "hide"] {
+            for case in ["counters", "scribble", "jumps", "hide", "elsewhere", "storms"] {
                 let bind = &bind;
                 scope.spawn(move || {
                     let said = host.run(&["--platform", "stub", "--bind", bind, "/shared/stub", case]);
                     assert!(said.ends_with("alive\n"), "{case}: {said}");
+                    if case == "storms" {
+                        assert!(said.contains("ended in time 1\n"), "{said}");
+                    }
                     if case == "hide" {
                         assert!(said.contains("hidden 1\nstill there 0\n"), "{said}");
                     }

@@ -176,4 +176,10 @@ pub trait Context {
 /// also report another trap first, and then the one after it comes back).
 pub trait Interrupter: Send + Sync {
     fn interrupt(&self);
+
+    /// The same for a thread whose process ends: a guest that does not come back soon, or does not do what it is ordered
+    /// on its way out, is killed.
+    fn interrupt_to_end(&self) {
+        self.interrupt();
+    }
 }

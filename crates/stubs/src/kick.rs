@@ -15,6 +15,8 @@ pub(crate) struct Kick {
     tid: i32,
     /// Not reported yet.
     pending: AtomicBool,
+    /// Its process ends.
+    ending: AtomicBool,
     /// The guest runs, or blocks on the kernel's order: a signal is needed.
     running: AtomicBool,
     /// Whether `tid` is a thread of ours still. Held while the signal is sent.
@@ -33,6 +35,13 @@ impl Interrupter for Kick {
             self.signal();
         }
     }
+
+    fn interrupt_to_end(&self) {
+        self.ending.store(true, Ordering::SeqCst);
+        self.interrupt();
+        // Whatever its kernel thread waits for, it looks again how long.
+        self.bell.ring_kick();
+    }
 }
 
 impl Kick {
@@ -42,6 +51,7 @@ impl Kick {
             tgid,
             tid,
             pending: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
             running: AtomicBool::new(false),
             bound: Mutex::new(true),
             bell: Arc::clone(bell),
@@ -56,6 +66,11 @@ impl Kick {
     /// Whether one has come that is not reported yet.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending.load(Ordering::SeqCst)
+    }
+
+    /// Whether its process ends.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::SeqCst)
     }
 
     fn signal(&self) {

@@ -30,6 +30,8 @@ const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const SI_KERNEL: i32 = 0x80;
 /// A guest thread that does not do what it is ordered, or does not answer a kick, for so long is killed.
 const PATIENCE: i64 = 20;
+/// The same when its process ends anyway.
+const LAST_PATIENCE: i64 = 2;
 
 /// A guest process with its channels.
 #[derive(Clone)]
@@ -204,15 +206,20 @@ impl Guest {
     fn wait(&mut self, kicks: bool) -> Result<u32, Gone> {
         // What the kernel orders ends soon; the guest's own code need not, until it is kicked.
         let mut limit = (!kicks).then(|| in_seconds(PATIENCE));
+        let mut ending = false;
         loop {
             let seen = self.bell.value();
             if seen & Bell::DEAD != 0 {
                 return Err(Gone::Died(self.died()));
             }
+            if !ending && self.kick.is_ending() {
+                ending = true;
+                limit = Some(in_seconds(LAST_PATIENCE));
+            }
             match channel::wait(&self.channel, &self.bell, seen, limit) {
                 Waited::Posted => return Ok(self.channel.get32(REASON)),
                 Waited::Bell => limit = limit.or_else(|| Some(in_seconds(PATIENCE))),
-                Waited::TimedOut if kicks && !self.kick.is_pending() => limit = None,
+                Waited::TimedOut if kicks && !ending && !self.kick.is_pending() => limit = None,
                 Waited::TimedOut => {
                     tracing::warn!(tid = self.tid, "guest thread does not answer; killed its process");
                     self.inside.process.kill();

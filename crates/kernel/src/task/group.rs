@@ -164,7 +164,7 @@ impl ThreadGroup {
             signals.end_stop();
             // All at once: the first that is gone is seen by no other that may still return to the guest.
             for thread in threads {
-                thread.kick_to_end();
+                thread.kick_with_group();
             }
         }
         self.resume.wake(0);

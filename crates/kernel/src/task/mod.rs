@@ -217,6 +217,15 @@ impl Task {
         self.interrupt(Interrupts::KILL);
     }
 
+    /// The same when its group ends: nor does its guest keep it for long, whatever that does.
+    pub(crate) fn kick_with_group(&self) {
+        self.kick_to_end();
+        let interrupter = self.interrupter.lock().clone();
+        if let Some(interrupter) = interrupter {
+            interrupter.interrupt_to_end();
+        }
+    }
+
     fn interrupt(&self, why: Interrupts) {
         // Without a parker the thread has not begun; it looks for work before it enters the guest.
         let Some(parker) = self.parker.get() else { return };
