@@ -24,6 +24,16 @@ pub(crate) struct State {
     pub(crate) features: u64,
     /// Bytes of an image.
     pub(crate) size: usize,
+    /// The components behind the header. Kept, since virtual machines leave to their host at each CPUID.
+    extended: Vec<Component>,
+}
+
+/// Where a component lies in an image.
+#[derive(Clone, Debug)]
+struct Component {
+    bit: u32,
+    offset: usize,
+    size: usize,
 }
 
 impl State {
@@ -34,12 +44,13 @@ impl State {
         }
         // SAFETY: the host has enabled XSAVE, as just asked.
         let features = unsafe { xgetbv() } & !DYNAMIC;
-        let end = |component: u32| {
-            let leaf = std::arch::x86_64::__cpuid_count(13, component);
-            leaf.eax as usize + leaf.ebx as usize
+        let component = |bit: u32| {
+            let leaf = std::arch::x86_64::__cpuid_count(13, bit);
+            Component { bit, offset: leaf.ebx as usize, size: leaf.eax as usize }
         };
-        let size = (2..63).filter(|bit| features >> bit & 1 != 0).map(end).max().unwrap_or(0).max(LEGACY);
-        (size as u64 <= crate::layout::XSTATE_SIZE).then_some(State { features, size })
+        let extended: Vec<_> = (2..63).filter(|bit| features >> bit & 1 != 0).map(component).collect();
+        let size = extended.iter().map(|one| one.offset + one.size).max().unwrap_or(0).max(LEGACY);
+        (size as u64 <= crate::layout::XSTATE_SIZE).then_some(State { features, size, extended })
     }
 
     /// What a fresh process has.
@@ -77,9 +88,10 @@ impl State {
         if missing & 2 != 0 {
             put(image, 160, &[0; 256]);
         }
-        for component in (2..63).filter(|bit| self.features & missing >> bit & 1 != 0) {
-            let leaf = std::arch::x86_64::__cpuid_count(13, component);
-            put(image, leaf.ebx as usize, &vec![0; leaf.eax as usize]);
+        for component in self.extended.iter().filter(|one| missing >> one.bit & 1 != 0) {
+            if let Some(place) = image.get_mut(component.offset..component.offset + component.size) {
+                place.fill(0);
+            }
         }
     }
 
