@@ -132,10 +132,8 @@ fn memfd_exec() -> Ability {
 
 fn landlock() -> Ability {
     let mut ability = Ability::of("Landlock", other::landlock);
-    if let Some(version) = other::landlock_version()
-        && ability.is_ok()
-    {
-        ability.detail = format!("version {version}");
+    if ability.is_ok() {
+        ability.detail = format!("version {}", host::landlock::abi());
     }
     ability
 }

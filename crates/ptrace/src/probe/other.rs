@@ -118,14 +118,6 @@ pub(super) fn pid_namespaces() -> Result<(), i32> {
     child_result(fork(first)?)
 }
 
-/// The version of Landlock, if the host has it in force.
-pub(super) fn landlock_version() -> Option<i64> {
-    const VERSION: libc::c_ulong = 1;
-    // SAFETY: no ruleset is given.
-    let version = unsafe { libc::syscall(CREATE_RULESET, 0, 0, VERSION) };
-    (version > 0).then_some(version)
-}
-
 /// A ruleset without rules forbids opening.
 pub(super) fn landlock() -> Result<(), i32> {
     /// Reading directories.
