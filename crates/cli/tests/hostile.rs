@@ -368,3 +368,43 @@ fn guest_host_processes_hold_one_descriptor() {
         }
     });
 }
+
+/// What is delegated is the guest's own file at its own access, and the table that says so leads to nothing else.
+#[test]
+fn forged_entries_lead_to_no_other_file() {
+    for_each_user(|host| {
+        let bind = format!("{}:/shared:ro", host.shared().display());
+        let mut umlaut = host
+            .umlaut(&["--platform", "stub", "--bind", &bind, "/shared/stub", "files"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines: Vec<String> =
+            BufReader::new(umlaut.stdout.take().unwrap()).lines().take(3).map_while(Result::ok).collect();
+        let held: Vec<(PathBuf, u32)> = descendants(umlaut.id())
+            .into_iter()
+            .filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok())
+            .flat_map(|files| files.flatten())
+            .filter_map(|file| {
+                let number = file.file_name();
+                let info = file.path().parent()?.with_file_name("fdinfo").join(number);
+                let info = fs::read_to_string(info).ok()?;
+                let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?.trim();
+                Some((fs::read_link(file.path()).ok()?, u32::from_str_radix(flags, 8).ok()?))
+            })
+            .filter(|(path, _)| path.ends_with("shared/stub"))
+            .collect();
+        umlaut.kill().unwrap();
+        umlaut.wait().unwrap();
+        assert_eq!(
+            lines,
+            ["control socket 1", "delegated 1, read by others 0, written 0", "ready"],
+            "on stub"
+        );
+        assert!(!held.is_empty(), "the file is open on the host");
+        for (path, flags) in held {
+            // O_PATH (the kernel's names of files) or O_RDONLY.
+            assert_eq!(flags & 3, 0, "{path:?} is open with {flags:o}");
+        }
+    });
+}

@@ -1,6 +1,8 @@
 // A hostile guest of the platform stub: spoils our code's memory in its process, and runs that code as it likes. Each try is a
 // process of its own; what they do to others would show in the first one. Built static, run by ../hostile.rs.
 #define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -200,6 +202,27 @@ static int is_alive(void) {
     return *shared != before;
 }
 
+// Of the channel: the table of delegated files, by the guest's number: the host's, and what it is good for.
+enum { HANDED = 0x8000, SHIFT = 3, ANYTHING = 3, UNUSED = 900, LAST = 512 };
+
+// Has a file delegated that may only be read, and forges entries for every descriptor that its host process may have.
+static void forge_files(const char *path) {
+    char byte;
+    int fd = open(path, O_RDONLY), read_by_others = 0, written = 0;
+    for (int i = 0; i < 50; i++) pread(fd, &byte, 1, 0);
+    volatile uint32_t *table = (void *)(channel() + HANDED);
+    uint32_t own = table[fd] >> SHIFT;
+    for (uint32_t number = 0; number < LAST; number++) {
+        table[UNUSED] = number << SHIFT | ANYTHING;
+        if (pread(UNUSED, &byte, 1, 0) != -1) read_by_others += number != own;
+        if (pwrite(UNUSED, "x", 1, 0) != -1) written++;
+        if (number == 0) printf("control socket %d\n", read(UNUSED, &byte, 1) == -1 && errno == EPERM);
+    }
+    table[UNUSED] = 0;
+    printf("delegated %d, read by others %d, written %d\nready\n", own != 0, read_by_others, written);
+    pause();
+}
+
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IONBF, 0);
     if (argc < 2 || channel() == NULL) return 2;
@@ -243,6 +266,7 @@ int main(int argc, char **argv) {
         while (seconds < 60 && is_alive()) seconds++;
         printf("still there %d\n", seconds == 60);
     }
+    if (strcmp(argv[1], "files") == 0) forge_files(argv[0]);
     printf("alive\n");
     return 0;
 }

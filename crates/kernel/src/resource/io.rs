@@ -18,13 +18,19 @@ pub struct IoUsage {
 }
 
 impl IoUsage {
+    /// Wraps around: what a guest thread did by itself is its own word.
     pub fn add(&mut self, other: &IoUsage) {
-        self.read_chars += other.read_chars;
-        self.written_chars += other.written_chars;
-        self.read_calls += other.read_calls;
-        self.write_calls += other.write_calls;
-        self.read_bytes += other.read_bytes;
-        self.write_bytes += other.write_bytes;
+        let pairs = [
+            (&mut self.read_chars, other.read_chars),
+            (&mut self.written_chars, other.written_chars),
+            (&mut self.read_calls, other.read_calls),
+            (&mut self.write_calls, other.write_calls),
+            (&mut self.read_bytes, other.read_bytes),
+            (&mut self.write_bytes, other.write_bytes),
+        ];
+        for (sum, amount) in pairs {
+            *sum = sum.wrapping_add(amount);
+        }
     }
 }
 
