@@ -137,7 +137,8 @@ impl TmpFile {
 
     fn set_host_flags(&self, host: &OwnedFd, flags: OpenFlags) -> rustix::io::Result<()> {
         let mut there = OFlags::empty();
-        there.set(OFlags::NOATIME, !self.host_keeps_atime.load(Ordering::Relaxed));
+        let keeps = self.host_keeps_atime.load(Ordering::Relaxed) && !flags.contains(OpenFlags::NOATIME);
+        there.set(OFlags::NOATIME, !keeps);
         there.set(OFlags::APPEND, flags.contains(OpenFlags::APPEND));
         rustix::fs::fcntl_setfl(host, there)
     }
@@ -294,7 +295,8 @@ impl FileOps for TmpFile {
         let new = file.flags();
         self.flags.store(new.bits(), Ordering::Relaxed);
         let position = self.position.lock();
-        if let Some(host) = position.host.as_ref().filter(|_| changed.contains(OpenFlags::APPEND)) {
+        let on_host = OpenFlags::APPEND | OpenFlags::NOATIME;
+        if let Some(host) = position.host.as_ref().filter(|_| changed.intersects(on_host)) {
             self.set_host_flags(host, new).map_err(errno)?;
         }
         Ok(())

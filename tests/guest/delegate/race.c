@@ -3,7 +3,7 @@
 #include "busy.h"
 #include <pthread.h>
 
-enum { READERS = 2, ROUNDS = 150, PAGE = 4096 };
+enum { READERS = 2, ROUNDS = 20, FEW = 5, PAGE = 4096 };
 static int number;
 // Even: the number leads to the file of this round, whose bytes are all alike; odd: nobody knows.
 static unsigned turn;
@@ -12,7 +12,8 @@ static int make_full(const char *path, char byte) {
     char page[PAGE];
     memset(page, byte, sizeof page);
     int fd = CHECK_OK(open(path, O_RDWR | O_CREAT | O_TRUNC, 0644));
-    for (int i = 0; i < BUSY; i++) CHECK_EQ(pwrite(fd, page, sizeof page, i * PAGE), PAGE);
+    // Large: umlaut keeps it in a memory file of the host's from the start.
+    for (int i = 0; i < 20; i++) CHECK_EQ(pwrite(fd, page, sizeof page, i * PAGE), PAGE);
     return fd;
 }
 
@@ -37,7 +38,7 @@ static void *reader(void *none) {
 
 static void let_them_read(void) {
     char buf[16];
-    for (int i = 0; i < BUSY; i++) CHECK_LE(0, pread(number, buf, sizeof buf, 0));
+    for (int i = 0; i < FEW; i++) CHECK_LE(0, pread(number, buf, sizeof buf, 0));
     usleep(200);
 }
 
@@ -89,16 +90,17 @@ CASE(closing_and_opening) {
 
 // Threads that end leave nothing behind, and their successors begin with nothing.
 static void *short_life(void *none) {
-    busy_reading(number);
-    char byte;
-    CHECK_EQ(pread(number, &byte, 1, 0), 1);
-    CHECK_EQ(byte, (char)(intptr_t)none);
+    for (int i = 0; i < FEW; i++) {
+        char byte;
+        CHECK_EQ(pread(number, &byte, 1, 0), 1);
+        CHECK_EQ(byte, (char)(intptr_t)none);
+    }
     return NULL;
 }
 CASE(threads_come_and_go) {
     make_files();
     number = CHECK_OK(dup(files[0]));
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < 8; round++) {
         pthread_t threads[4];
         CHECK_EQ(dup2(files[round % 4], number), number);
         for (int i = 0; i < 4; i++)
@@ -108,7 +110,7 @@ CASE(threads_come_and_go) {
 }
 
 // Appends of several threads are each whole.
-enum { APPENDS = 500 };
+enum { APPENDS = 60 };
 static void *appender(void *letter) {
     char line[16];
     memset(line, (int)(intptr_t)letter, sizeof line);
