@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Context, anyhow};
+use platform::PlatformError;
 use ptrace::probe::{Ability, State};
 
 use crate::cgroup::MemoryCgroup;
@@ -11,11 +12,10 @@ pub(crate) fn check() -> anyhow::Result<i32> {
     for ability in ptrace::probe::probe() {
         say(&line(&ability))?;
     }
-    say(&stub_line())?;
+    let stub = stubs::Stubs::new(stubs::Options::default()).map(drop);
+    say(&stub_line(&stub))?;
     say(&memory_line())?;
-    let choice = ptrace::probe::choose().map_err(|why| anyhow!("no platform works on this host: {why}"))?;
-    let why = if choice.why.is_empty() { String::new() } else { format!(" ({})", choice.why) };
-    say(&format!("--platform auto takes {}{why}", choice.mode.name()))?;
+    say(&format!("--platform auto takes {}", chosen(&stub)?))?;
     Ok(0)
 }
 
@@ -24,10 +24,19 @@ pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{line}").context("writing to stdout")
 }
 
+/// What `--platform auto` takes, and why nothing better.
+fn chosen(stub: &Result<(), PlatformError>) -> anyhow::Result<String> {
+    let Err(no_stub) = stub else { return Ok("stub".to_owned()) };
+    let choice = ptrace::probe::choose()
+        .map_err(|why| anyhow!("no platform works on this host: stub: {no_stub}; {why}"))?;
+    let why = if choice.why.is_empty() { String::new() } else { format!("; {}", choice.why) };
+    Ok(format!("{} (stub: {no_stub}{why})", choice.mode.name()))
+}
+
 /// Whether `--platform stub` works.
-fn stub_line() -> String {
-    match stubs::Stubs::new(stubs::Options::default()) {
-        Ok(_) => "checking platform stub (seccomp TRAP, shared memory, patched calls) ... OK".to_owned(),
+fn stub_line(stub: &Result<(), PlatformError>) -> String {
+    match stub {
+        Ok(()) => "checking platform stub (seccomp TRAP, shared memory, patched calls) ... OK".to_owned(),
         Err(error) => format!("checking platform stub ... missing: {error}"),
     }
 }

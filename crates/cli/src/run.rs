@@ -274,10 +274,15 @@ fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<
         PlatformName::Ptrace => open(ptrace::Mode::Syscall),
         PlatformName::Sysemu => open(ptrace::Mode::Sysemu),
         PlatformName::Stub => stub(),
-        PlatformName::Auto => open(ptrace::Mode::Sysemu).or_else(|error| {
-            complain!("umlaut: sysemu does not work here ({error}); using ptrace");
-            open(ptrace::Mode::Syscall)
-        }),
+        PlatformName::Auto => stub()
+            .or_else(|error| {
+                complain!("umlaut: stub does not work here ({error}); using sysemu");
+                open(ptrace::Mode::Sysemu)
+            })
+            .or_else(|error| {
+                complain!("umlaut: sysemu does not work here ({error}); using ptrace");
+                open(ptrace::Mode::Syscall)
+            }),
     };
     platform.context(
         "this host does not let guests run: `umlaut check` says more (is ptrace forbidden, or `ulimit -u` reached?)",

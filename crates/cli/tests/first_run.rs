@@ -195,18 +195,24 @@ fn deny(command: &mut Command, numbers: &'static [libc::c_long]) {
 #[test]
 fn hosts_that_forbid_things() {
     for_each_user(|host| {
-        let mut script = host.script("$U run true");
+        let mut script = host.script("$U run echo ok; $U check");
         deny(&mut script, &[libc::SYS_ptrace]);
+        let said = end(&mut script);
+        said.is(0, "ok\n", "");
+        assert!(said.out.contains("--platform auto takes stub\n"), "{}", said.out);
+        // The stub is executed from a memory file.
+        let mut script = host.script("$U run true");
+        deny(&mut script, &[libc::SYS_ptrace, libc::SYS_memfd_create]);
         end(&mut script).is(125, "", "ptrace");
         let mut script = host.script("$U check");
-        deny(&mut script, &[libc::SYS_ptrace]);
-        end(&mut script).is(125, "", "no platform works on this host");
+        deny(&mut script, &[libc::SYS_ptrace, libc::SYS_memfd_create]);
+        end(&mut script).is(125, "", "no platform works on this host: stub: ");
         let mut script = host.script("$U run echo ok");
         deny(&mut script, &[libc::SYS_unshare, libc::SYS_setns, libc::SYS_mount, libc::SYS_bpf]);
         end(&mut script).is(0, "ok\n", "");
         let mut script = host.script("$U run echo ok");
         deny(&mut script, &[libc::SYS_memfd_create]);
-        end(&mut script).is(0, "ok\n", "");
+        end(&mut script).is(0, "ok\n", "stub does not work here");
         // Without Landlock, and without filters but the first.
         let mut script = host.script("$U run echo ok; $U check --security");
         deny(&mut script, &[444, 445, 446]);
