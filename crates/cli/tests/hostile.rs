@@ -25,7 +25,9 @@ impl Host {
     fn new(nobody: bool) -> Host {
         let parent = tempfile::tempdir().unwrap();
         fs::set_permissions(parent.path(), Permissions::from_mode(0o755)).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_umlaut"), parent.path().join("umlaut")).unwrap();
+        // By another process: what we hold open for writing, a test beside this one may hand to a child.
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_umlaut")).arg(parent.path().join("umlaut")).status();
+        assert!(copied.unwrap().success());
         let host = Host { parent, nobody };
         fs::create_dir(host.shared()).unwrap();
         for program in ["guest", "race", "stub"] {
