@@ -6,7 +6,7 @@ near and a run is quick; with FULL in the environment sizes are multiplied.
 import os, resource, shlex, subprocess, sys, time
 
 FULL = bool(os.environ.get("FULL"))
-PATIENCE = 240  # seconds
+PATIENCE = 240 * int(os.environ.get("PATIENCE", 1))  # seconds
 PROGRAM = os.path.abspath("bombs")
 
 

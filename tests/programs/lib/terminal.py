@@ -6,7 +6,7 @@ saw, and the runner compares that with the native run. Waiting is by content, ne
 import fcntl, os, pty, re, select, shlex, signal, struct, sys, termios, time
 
 sys.stdout.reconfigure(line_buffering=True)
-PATIENCE = 30  # seconds until an expectation counts as not met
+PATIENCE = 30 * int(os.environ.get("PATIENCE", 1))  # seconds until an expectation counts as not met
 
 
 class Screen:

@@ -207,6 +207,7 @@ fn once(plan: &Plan, script: &Script, user: User, place: &Path, platform: Option
         env.push(("PLATFORM".into(), platform.unwrap_or("native").into()));
         env.push(("PYTHONPATH".into(), plan.scratch.path().join("lib").into()));
         env.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
+        env.push(("PATIENCE".into(), plan.patience.to_string().into()));
         if plan.full {
             env.push(("FULL".into(), "1".into()));
         }
