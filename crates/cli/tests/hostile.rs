@@ -26,7 +26,8 @@ impl Host {
         let parent = tempfile::tempdir().unwrap();
         fs::set_permissions(parent.path(), Permissions::from_mode(0o755)).unwrap();
         // By another process: what we hold open for writing, a test beside this one may hand to a child.
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_umlaut")).arg(parent.path().join("umlaut")).status();
+        let copied =
+            Command::new("cp").arg(env!("CARGO_BIN_EXE_umlaut")).arg(parent.path().join("umlaut")).status();
         assert!(copied.unwrap().success());
         let host = Host { parent, nobody };
         fs::create_dir(host.shared()).unwrap();

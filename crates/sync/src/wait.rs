@@ -58,9 +58,10 @@ impl Parker {
         self.interrupts.load(Ordering::SeqCst) & which.0 != 0
     }
 
-    /// Whether the thread sleeps in a wait.
+    /// Whether the thread sleeps in a wait. Once woken it does not, although it may take long to get a CPU (Linux: a wake
+    /// itself makes a task `TASK_RUNNING`).
     pub fn is_asleep(&self) -> bool {
-        self.asleep.load(Ordering::Relaxed)
+        self.asleep.load(Ordering::Relaxed) && !self.woken.load(Ordering::SeqCst)
     }
 
     fn unpark(&self) {
@@ -162,10 +163,7 @@ impl Waiter {
         assert_no_lock_held();
         let _registered: SmallVec<[Registered<'_>; 4]> =
             queues.iter().map(|queue| Registered::on(queue, &self.parker)).collect();
-        self.parker.asleep.store(true, Ordering::Relaxed);
-        let end = self.sleep(interrupts, deadline, check);
-        self.parker.asleep.store(false, Ordering::Relaxed);
-        end
+        self.sleep(interrupts, deadline, check)
     }
 
     fn sleep<T>(
@@ -182,13 +180,19 @@ impl Waiter {
             if self.parker.is_interrupted(interrupts) {
                 return Err(WaitEnd::Interrupted(Restart::SYS));
             }
-            match deadline {
-                None => std::thread::park(),
+            let left = match deadline {
+                None => None,
                 Some(at) => match at.checked_duration_since(Instant::now()) {
-                    Some(left) if !left.is_zero() => std::thread::park_timeout(left),
+                    Some(left) if !left.is_zero() => Some(left),
                     _ => return Err(WaitEnd::TimedOut),
                 },
+            };
+            self.parker.asleep.store(true, Ordering::Relaxed);
+            match left {
+                None => std::thread::park(),
+                Some(left) => std::thread::park_timeout(left),
             }
+            self.parker.asleep.store(false, Ordering::Relaxed);
         }
     }
 }
@@ -288,6 +292,23 @@ mod tests {
             other.join().unwrap();
         }
         assert_eq!(queue.count.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn whoever_is_woken_is_not_asleep_from_then_on() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let sleeper = std::thread::spawn(move || {
+            let waiter = Waiter::new();
+            tell.send(waiter.parker().clone()).unwrap();
+            waiter.wait(&[], None, || None::<()>).is_err()
+        });
+        let parker = told.recv().unwrap();
+        while !parker.is_asleep() {
+            std::thread::yield_now();
+        }
+        parker.interrupt(Interrupts::SIGNAL);
+        assert!(!parker.is_asleep(), "whether it has run since or not");
+        assert!(sleeper.join().unwrap() && !parker.is_asleep());
     }
 
     #[test]

@@ -53,7 +53,8 @@ def run(name, size, options, most_mib, descriptors, uid):
     umlaut = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=limits)
     seen, most, deadline = {}, 0, time.monotonic() + PATIENCE
     while umlaut.poll() is None and time.monotonic() < deadline:
-        for kernel in children(umlaut.pid):
+        # A guest process whose kernel is gone is umlaut's child too, until it is dead.
+        for kernel in (child for child in children(umlaut.pid) if (stat_of(child) or (0, 0, ""))[2] == "umlaut"):
             most = max(most, rss(kernel))
             for guest in [kernel] + children(kernel):
                 stat = stat_of(guest)
