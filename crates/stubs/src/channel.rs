@@ -21,6 +21,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::layout::*;
+use crate::protocol::{self, POSTED, SLEEPING};
 
 /// The channels of one address space: a memory file, and which are taken. The file is as long as the channels that have
 /// been mapped need; the guest's mapping of it has room for all.
@@ -209,14 +210,10 @@ pub(crate) enum Waited {
     TimedOut,
 }
 
-const EMPTY: u32 = 0;
-const POSTED: u32 = 1;
-const SLEEPING: u32 = 2;
-
 /// Posts to the guest. Returns whether it slept.
 pub(crate) fn post(channel: &Channel) -> bool {
     let word = channel.word(TO_GUEST);
-    let slept = word.swap(POSTED, Ordering::AcqRel) == SLEEPING;
+    let slept = protocol::post(word);
     if slept {
         wake(word, false);
     }
@@ -248,7 +245,7 @@ pub(crate) fn wait(channel: &Channel, bell: &Bell, seen: u32, limit: Option<libc
     let word = channel.word(TO_KERNEL);
     let mut first = true;
     loop {
-        if word.compare_exchange(POSTED, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        if protocol::take(word) {
             return Waited::Posted;
         }
         if bell.value() != seen {
@@ -259,12 +256,7 @@ pub(crate) fn wait(channel: &Channel, bell: &Bell, seen: u32, limit: Option<libc
             return Waited::TimedOut;
         }
         first = false;
-        // Whatever else is there (a guest's scribble too) becomes the mark of a sleeper.
-        let found = word.load(Ordering::Acquire);
-        if found == POSTED
-            || found != SLEEPING
-                && word.compare_exchange(found, SLEEPING, Ordering::AcqRel, Ordering::Acquire).is_err()
-        {
+        if !protocol::mark_sleeping(word) {
             continue;
         }
         if wait_for_either(word, &bell.word, seen, limit) == Err(libc::ETIMEDOUT) {

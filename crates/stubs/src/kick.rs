@@ -1,24 +1,22 @@
 //! Kicks: a signal of the host's to a guest thread that runs, a mark for one that does not.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use platform::Interrupter;
 
 use crate::channel::Bell;
+use crate::protocol::Marks;
 use crate::stub::KICK;
 
 /// Kicks a guest thread.
 pub(crate) struct Kick {
     tgid: i32,
     tid: i32,
-    /// Not reported yet.
-    pending: AtomicBool,
+    marks: Marks,
     /// Its process ends.
     ending: AtomicBool,
-    /// The guest runs, or blocks on the kernel's order: a signal is needed.
-    running: AtomicBool,
     /// Whether `tid` is a thread of ours still. Held while the signal is sent.
     bound: Mutex<bool>,
     bell: Arc<Bell>,
@@ -26,12 +24,7 @@ pub(crate) struct Kick {
 
 impl Interrupter for Kick {
     fn interrupt(&self) {
-        if self.pending.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        // Pairs with the fence in `begin`: either it sees the kick, or we see it running.
-        fence(Ordering::SeqCst);
-        if self.running.load(Ordering::SeqCst) {
+        if self.marks.kick() {
             self.signal();
         }
     }
@@ -50,9 +43,8 @@ impl Kick {
         Kick {
             tgid,
             tid,
-            pending: AtomicBool::new(false),
+            marks: Marks::new(),
             ending: AtomicBool::new(false),
-            running: AtomicBool::new(false),
             bound: Mutex::new(true),
             bell: Arc::clone(bell),
         }
@@ -65,7 +57,7 @@ impl Kick {
 
     /// Whether one has come that is not reported yet.
     pub(crate) fn is_pending(&self) -> bool {
-        self.pending.load(Ordering::SeqCst)
+        self.marks.is_pending()
     }
 
     /// Whether its process ends.
@@ -86,22 +78,15 @@ impl Kick {
 
     /// The guest is about to run. `false`: a kick has come, and is reported by this.
     pub(crate) fn begin(&self) -> bool {
-        self.running.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        if self.pending.load(Ordering::SeqCst) {
-            self.running.store(false, Ordering::SeqCst);
-            self.pending.swap(false, Ordering::AcqRel);
-            return false;
-        }
-        true
+        self.marks.begin()
     }
 
     pub(crate) fn end(&self) {
-        self.running.store(false, Ordering::SeqCst);
+        self.marks.end();
     }
 
     /// A kick is being reported. What was done before it happened-before this.
     pub(crate) fn reported(&self) {
-        self.pending.swap(false, Ordering::AcqRel);
+        self.marks.reported();
     }
 }

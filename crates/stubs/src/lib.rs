@@ -18,6 +18,10 @@
     reason = "x86-64 only: usize is u64; the host's constants are small and positive"
 )]
 
+/// The atomics of `protocol`, which its model replaces.
+mod atomic {
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+}
 mod calls;
 mod channel;
 mod clone;
@@ -28,6 +32,7 @@ mod layout;
 mod leaf;
 mod marshal;
 mod patch;
+mod protocol;
 mod reaper;
 mod registers;
 mod shared;
