@@ -112,8 +112,11 @@ impl Machine {
             let now = (entries("/proc/self/fd"), kernel_threads());
             kept.strong_count() == 0 && now.0 <= before.0 && now.1 <= before.1
         };
-        while Instant::now() < deadline && !all_gone() {
+        // Once is enough: a thread that was begun late gets its name only now, and ends at once.
+        let mut gone = all_gone();
+        while Instant::now() < deadline && !gone {
             std::thread::sleep(Duration::from_micros(100));
+            gone = all_gone();
         }
         let descriptors = std::fs::read_dir("/proc/self/fd").map(|all| {
             all.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok()).collect::<Vec<_>>()
@@ -128,7 +131,7 @@ impl Machine {
                 .collect::<Vec<_>>()
         });
         assert!(
-            all_gone(),
+            gone,
             "left behind: tasks {tasks:?}, {} uses of the kernel; descriptors and threads were {before:?}, now {descriptors:?} and {}",
             kept.strong_count(),
             kernel_threads()
