@@ -1,7 +1,7 @@
 //! Host calls as numbers and arguments: the closed list of `platform` as the host wants it, for every
 //! platform whose guests are host processes.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use abi::{Errno, FutexWaitv, GUEST_TOP, UserAddr};
 use platform::{FUTEX_WAITV_MAX, FutexCall, HostCall, HostCallFailure};
@@ -27,7 +27,7 @@ impl RawCall {
 #[derive(Clone, Copy, Debug)]
 pub struct Encoded<'a> {
     pub call: RawCall,
-    /// The descriptor (fifth argument) is an index into the files that go with the batch.
+    /// The descriptor (fifth argument) is an index into the files that go with the batch, where one may be several calls'.
     pub takes_file: bool,
     /// A `struct timespec`, whose place is the call's fourth argument.
     pub timeout: Option<[u8; 16]>,
@@ -58,10 +58,7 @@ pub fn encode<'a>(call: &HostCall<'a>, files: &mut Vec<BorrowedFd<'a>>) -> Resul
             range(addr, len)?;
             check_map_flags(flags)?;
             let (fd, offset) = match file {
-                Some(file) => {
-                    files.push(file.fd);
-                    (files.len() as u64 - 1, file.offset)
-                }
+                Some(file) => (position(files, file.fd), file.offset),
                 None if flags & libc::MAP_ANONYMOUS.cast_unsigned() != 0 => (u64::MAX, 0),
                 None => return Err(Errno::EBADF),
             };
@@ -109,6 +106,15 @@ pub fn encode<'a>(call: &HostCall<'a>, files: &mut Vec<BorrowedFd<'a>>) -> Resul
         HostCall::UnmapAll => RawCall::new(libc::SYS_munmap, [0, GUEST_TOP, 0, 0, 0, 0]),
     };
     Ok(call.into())
+}
+
+/// Which of the files that go with the batch it is: each goes once, however many mappings it is for.
+fn position<'a>(files: &mut Vec<BorrowedFd<'a>>, fd: BorrowedFd<'a>) -> u64 {
+    let known = files.iter().position(|file| file.as_raw_fd() == fd.as_raw_fd());
+    known.unwrap_or_else(|| {
+        files.push(fd);
+        files.len() - 1
+    }) as u64
 }
 
 /// A `struct timespec`.
