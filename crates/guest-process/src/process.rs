@@ -22,7 +22,8 @@ use crate::slots::Slots;
 pub struct Process {
     pub guests: Arc<Guests>,
     pub tgid: i32,
-    pidfd: OwnedFd,
+    /// `None`: it is being dropped.
+    pidfd: Option<OwnedFd>,
     /// The kernel's end of its control socket. Locked from sending descriptors until the guest has used
     /// and closed them, or another thread's host call would receive them.
     pub control: Mutex<OwnedFd>,
@@ -59,7 +60,7 @@ impl Process {
             Ok(pidfd) => Ok(Process {
                 guests,
                 tgid,
-                pidfd,
+                pidfd: Some(pidfd),
                 control: Mutex::new(control),
                 slots,
                 namespace,
@@ -224,11 +225,11 @@ impl AddressSpace for Process {
 
     fn kill(&self) {
         // An error means that it is dead already.
-        let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+        let _ = self.pidfd.as_ref().map(|pidfd| rustix::process::pidfd_send_signal(pidfd, Signal::KILL));
     }
 
     fn death(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.pidfd.as_fd())
+        self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
     fn vdso(&self) -> Option<Vdso> {
@@ -287,7 +288,13 @@ impl AddressSpace for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.kill();
+        // Whoever watches for its death would be woken now, for nothing: nobody has it any more. Not reaped yet, the pid
+        // is still its own.
+        self.pidfd = None;
+        if let Some(pid) = Pid::from_raw(self.tgid) {
+            // An error means that it is dead already.
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
         // Still a zombie of ours now, so no other child can have this pid yet.
         self.guests.processes.lock().remove(&self.tgid);
         // An error is ECHILD: nothing left to reap.

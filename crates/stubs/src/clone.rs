@@ -135,7 +135,7 @@ impl Guest {
         checked_in?;
         self.copy_state_to(&channel, slot)?;
         let process = Arc::new(process);
-        let watch = self.shared.reaper.watch(&process)?;
+        let watch = Arc::new(self.shared.reaper.watch(&process)?);
         Ok((Inside { process, channels: Arc::clone(channels), watch, handed: Arc::default() }, channel))
     }
 

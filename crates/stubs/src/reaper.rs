@@ -24,6 +24,32 @@ pub(crate) struct Reaper {
     watched: Mutex<HashMap<u64, Vec<Weak<Bell>>>>,
 }
 
+/// A process is watched, until this is dropped.
+pub(crate) struct Watch {
+    reaper: Arc<Reaper>,
+    number: u64,
+}
+
+impl Watch {
+    /// A thread of the process: its bell rings when that dies, or now if it has died.
+    pub(crate) fn add(&self, bell: &Arc<Bell>) {
+        let mut watched = self.reaper.watched.lock();
+        match watched.get_mut(&self.number) {
+            Some(bells) => {
+                bells.retain(|bell| bell.strong_count() > 0);
+                bells.push(Arc::downgrade(bell));
+            }
+            None => bell.ring_dead(),
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.reaper.watched.lock().remove(&self.number);
+    }
+}
+
 /// The number of `end`.
 const END: u64 = 0;
 
@@ -39,30 +65,19 @@ impl Reaper {
         Ok(Reaper { epoll, end, next: AtomicU64::new(END + 1), watched: Mutex::default() })
     }
 
-    /// Begins to watch a process; returns its number here.
+    /// Begins to watch a process.
     ///
     /// # Errors
     /// What adding its pidfd gives.
-    pub(crate) fn watch(&self, process: &Process) -> io::Result<u64> {
+    pub(crate) fn watch(self: &Arc<Self>, process: &Process) -> io::Result<Watch> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.watched.lock().insert(number, Vec::new());
+        let watch = Watch { reaper: Arc::clone(self), number };
         if let Some(pidfd) = process.death() {
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
             epoll::add(&self.epoll, pidfd, epoll::EventData::new_u64(number), flags)?;
         }
-        Ok(number)
-    }
-
-    /// A thread of a watched process: its bell rings when that dies, or now if it has died.
-    pub(crate) fn add(&self, number: u64, bell: &Arc<Bell>) {
-        let mut watched = self.watched.lock();
-        match watched.get_mut(&number) {
-            Some(bells) => {
-                bells.retain(|bell| bell.strong_count() > 0);
-                bells.push(Arc::downgrade(bell));
-            }
-            None => bell.ring_dead(),
-        }
+        Ok(watch)
     }
 
     /// The thread's whole life.

@@ -52,13 +52,18 @@ impl Default for Options {
 
 /// What this host lacks that the platform cannot do without, if anything, as far as that can be told without trying.
 pub fn host_lacks() -> Option<&'static str> {
+    state_of_host().err()
+}
+
+/// The extended state of a host that lacks nothing.
+fn state_of_host() -> Result<State, &'static str> {
     if !has_fsgsbase() {
-        return Some("no FSGSBASE (Linux 5.9, and a processor that has it)");
+        return Err("no FSGSBASE (Linux 5.9, and a processor that has it)");
     }
     if !crate::channel::host_can_wait() {
-        return Some("no futex_waitv (Linux 5.16)");
+        return Err("no futex_waitv (Linux 5.16)");
     }
-    State::of_host().is_none().then_some("more extended state than there is room for")
+    State::of_host().ok_or("more extended state than there is room for")
 }
 
 /// What all guest processes of the platform share.
@@ -67,7 +72,7 @@ pub(crate) struct Shared {
     pub(crate) layout: Layout,
     pub(crate) shapes: CallShapes,
     pub(crate) state: State,
-    pub(crate) reaper: Reaper,
+    pub(crate) reaper: Arc<Reaper>,
     pub(crate) strays: Strays,
     pub(crate) delegate: bool,
     pub(crate) spinning: spin::Host,
@@ -82,9 +87,8 @@ impl Shared {
     /// What this host lacks.
     pub(crate) fn new(options: Options) -> Result<Shared, PlatformError> {
         let failed = |what| move |source| PlatformError { what, source };
-        if let Some(reason) = host_lacks() {
-            return Err(failed("running guests by a stub of ours")(io::Error::other(reason)));
-        }
+        let state = state_of_host()
+            .map_err(|reason| failed("running guests by a stub of ours")(io::Error::other(reason)))?;
         let mut guests = Guests::new(options.batch, options.placement);
         guests.passage = Some(Box::new(Marshal));
         Ok(Shared {
@@ -92,9 +96,8 @@ impl Shared {
             guests: Arc::new(guests),
             shapes: options.shapes,
             layout: Layout::random().map_err(failed("drawing the stub's address"))?,
-            state: State::of_host()
-                .ok_or_else(|| failed("saving the extended state")(io::ErrorKind::Other.into()))?,
-            reaper: Reaper::new().map_err(failed("watching guest processes"))?,
+            state,
+            reaper: Arc::new(Reaper::new().map_err(failed("watching guest processes"))?),
             strays: Strays::default(),
             delegate: options.delegate,
             data_limit: options.data_limit,

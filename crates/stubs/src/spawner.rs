@@ -49,6 +49,7 @@ fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Guest, Platfor
     drop(birth);
     let process = Arc::new(process);
     let watch = shared.reaper.watch(&process).map_err(failed("watching the first guest process"))?;
+    let watch = Arc::new(watch);
     let boot = Boot { shared, channel: &channel, control: process.control.lock() };
     let vdso = boot.set_up(&process).map_err(failed("setting up the first guest process"))?;
     let _ = shared.guests.vdso.set(vdso);

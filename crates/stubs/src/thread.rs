@@ -21,6 +21,7 @@ use crate::delegate::Handed;
 use crate::kick::Kick;
 use crate::layout::*;
 use crate::marshal::Window;
+use crate::reaper::Watch;
 use crate::registers;
 use crate::shared::Shared;
 use crate::spin::{Next, Spin};
@@ -38,8 +39,7 @@ const LAST_PATIENCE: i64 = 2;
 pub(crate) struct Inside {
     pub(crate) process: Arc<Process>,
     pub(crate) channels: Arc<Channels>,
-    /// Its number at the reaper.
-    pub(crate) watch: u64,
+    pub(crate) watch: Arc<Watch>,
     /// Files that its threads have been handed.
     pub(crate) handed: Arc<AtomicU32>,
 }
@@ -90,7 +90,7 @@ impl Guest {
         regs: Registers,
     ) -> Guest {
         let bell = Arc::new(Bell::default());
-        shared.reaper.add(inside.watch, &bell);
+        inside.watch.add(&bell);
         let handed = Handed::new(&channel, &inside.handed);
         let kick = Kick::new(inside.process.tgid, tid, &bell);
         // Its channel may have been another thread's.
