@@ -56,6 +56,8 @@ pub(crate) struct HostData {
     has_guest_seals: bool,
     /// Some read it without the kernel: the host's access time counts where it is later than this.
     atime_since: Option<Timespec>,
+    /// The host's change time after what is no change to guests (moving a file here); another one counts.
+    own_ctime: Option<Timespec>,
 }
 
 /// Makes a memfd in which programs may be executed, where the host lets one choose.
@@ -81,7 +83,7 @@ impl HostData {
     pub(crate) fn new(name: &[u8], flags: u32) -> SysResult<HostData> {
         let memfd = new_memfd(name, MemfdFlags::from_bits_retain(flags)).map_err(errno)?;
         let memfd = host::descriptors::for_guest(memfd).map_err(|_| Errno::ENFILE)?;
-        Ok(HostData { memfd: Arc::new(memfd), charged: 0, has_guest_seals: true, atime_since: None })
+        Ok(HostData { memfd: Arc::new(memfd), charged: 0, has_guest_seals: true, atime_since: None, own_ctime: None })
     }
 
     /// Takes over what the new mode of a guest's memfd says of execution. `EPERM`: that is sealed (`F_SEAL_EXEC`).
@@ -123,6 +125,7 @@ impl HostData {
             }
         }
         data.set_mtime(mtime)?;
+        data.own_ctime = Some(ctime_of(&data.stat()?));
         data.charged = pages.count();
         space.note_host(0, data.charged);
         Ok(data)
@@ -154,15 +157,25 @@ impl HostData {
         Some(atime_of(stat)).filter(|atime| *atime > since)
     }
 
+    /// When the host last saw it changed, unless it was by us and without the guests' knowing.
+    pub(crate) fn ctime(&self, stat: &Stat) -> Option<Timespec> {
+        Some(ctime_of(stat)).filter(|ctime| Some(*ctime) != self.own_ctime)
+    }
+
     pub(crate) fn size(&self) -> SysResult<u64> {
         Ok(u64::try_from(self.stat()?.st_size).unwrap_or(0))
     }
 
-    pub(crate) fn set_mtime(&self, mtime: Timespec) -> SysResult<()> {
+    pub(crate) fn set_mtime(&mut self, mtime: Timespec) -> SysResult<()> {
         let omit = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
         let mtime = rustix::fs::Timespec { tv_sec: mtime.sec, tv_nsec: mtime.nsec };
         let times = Timestamps { last_access: omit, last_modification: mtime };
-        rustix::fs::futimens(&self.memfd, &times).map_err(errno)
+        let is_unseen = self.ctime(&self.stat()?).is_none();
+        rustix::fs::futimens(&self.memfd, &times).map_err(errno)?;
+        if is_unseen {
+            self.own_ctime = Some(ctime_of(&self.stat()?));
+        }
+        Ok(())
     }
 
     /// Counts again what it holds: writes and mappings have allocated pages. `extra` was charged beforehand.
@@ -238,6 +251,10 @@ impl HostData {
         space.note_host(self.charged, 0);
         self.charged = 0;
     }
+}
+
+fn ctime_of(stat: &Stat) -> Timespec {
+    Timespec { sec: stat.st_ctime, nsec: i64::try_from(stat.st_ctime_nsec).unwrap_or(0) }
 }
 
 fn atime_of(stat: &Stat) -> Timespec {

@@ -145,8 +145,9 @@ impl TmpNode {
                 attributes.size = unsigned(stat.st_size);
                 attributes.blocks = attributes.blocks.saturating_add(unsigned(stat.st_blocks));
                 attributes.mtime = time(stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
-                let ctime = time(stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0));
-                attributes.ctime = attributes.ctime.max(ctime);
+                if let Some(ctime) = host.ctime(&stat) {
+                    attributes.ctime = attributes.ctime.max(ctime);
+                }
                 // The host notes every read; of those counts, as relatime does, the first since a change.
                 if let Some(atime) = host.atime(&stat).filter(|atime| *atime > attributes.atime)
                     && needs_atime(attributes.atime, attributes.mtime, attributes.ctime)

@@ -58,7 +58,7 @@ impl InodeOps for TmpNode {
         if let Some(mtime) = change.mtime {
             state.mtime = resolve(mtime);
             let mtime = state.mtime;
-            if let Kind::File(crate::data::Data::Host(host)) = &state.kind {
+            if let Kind::File(crate::data::Data::Host(host)) = &mut state.kind {
                 host.set_mtime(mtime)?;
             }
         }

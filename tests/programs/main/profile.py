@@ -60,7 +60,9 @@ for track, events_of_it in tracks.items():
 
 calls = [e for e in events if e.get("cat") == "call"]
 names = {e["name"] for e in calls}
-if not {"mmap", "read", "execve", "exit_group", "futex", "kill"} <= names or any(e["args"]["place"] != "kernel" for e in calls):
+# What the stub serves by itself is no event: nobody else sees it.
+wanted = {"mmap", "read", "execve", "exit_group", "kill"} | ({"futex"} if os.environ["PLATFORM"] != "stub" else set())
+if not wanted <= names or any(e["args"]["place"] != "kernel" for e in calls):
     bad.append(f"calls: {names}")
 for cat, name in (("hand-over", "guest"), ("hand-over", "host call"), ("wait", "wait"), ("signal", "SIGUSR1")):
     if not any(e.get("cat") == cat and e["name"] == name for e in events):

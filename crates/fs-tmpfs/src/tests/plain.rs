@@ -128,6 +128,30 @@ fn times_follow_what_is_done() {
 }
 
 #[test]
+fn moving_into_a_memfd_is_no_change() {
+    let (_, world) = world(TmpFsOptions::default());
+    let caller = TestCaller::root();
+    let ctx = world.context(&caller);
+    let ctime = || ops::stat(&ctx, AT_FDCWD, b"/f", AtFlags::empty()).unwrap().attributes.ctime;
+    let file = open(&ctx, "/f", OpenFlags::RDWR | OpenFlags::CREAT).unwrap();
+    let write = || rw::write(&file, &caller, &mut SliceSource { bytes: b"x", taken: 0 }).unwrap();
+    let wait = || std::thread::sleep(std::time::Duration::from_millis(20));
+    write();
+    let before = ctime();
+    wait();
+    assert!(matches!(file.ops.mapping(&file, true), Ok(Mapping::Host(_))));
+    assert_eq!(ctime(), before);
+    wait();
+    write();
+    let written = ctime();
+    assert!(written > before);
+    wait();
+    // Written without the kernel.
+    rustix::io::pwrite(file.ops.host_fd().unwrap(), b"y", 0).unwrap();
+    assert!(ctime() > written);
+}
+
+#[test]
 fn descriptions_keep_their_offsets_when_the_file_moves_into_a_memfd() {
     let (_, world) = world(TmpFsOptions::default());
     let caller = TestCaller::root();
