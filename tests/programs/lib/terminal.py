@@ -221,7 +221,7 @@ class Terminal:
         self.expect(r"ready\r\n")
         self.quiet()
 
-    def quiet(self, seconds=0.3):
+    def quiet(self, seconds=0.5):
         """Reads until nothing has come for a while, at most ten times as long."""
         before, end = -1, time.monotonic() + 10 * seconds
         while before != len(self.all) and time.monotonic() < end:
