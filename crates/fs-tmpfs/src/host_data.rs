@@ -83,7 +83,13 @@ impl HostData {
     pub(crate) fn new(name: &[u8], flags: u32) -> SysResult<HostData> {
         let memfd = new_memfd(name, MemfdFlags::from_bits_retain(flags)).map_err(errno)?;
         let memfd = host::descriptors::for_guest(memfd).map_err(|_| Errno::ENFILE)?;
-        Ok(HostData { memfd: Arc::new(memfd), charged: 0, has_guest_seals: true, atime_since: None, own_ctime: None })
+        Ok(HostData {
+            memfd: Arc::new(memfd),
+            charged: 0,
+            has_guest_seals: true,
+            atime_since: None,
+            own_ctime: None,
+        })
     }
 
     /// Takes over what the new mode of a guest's memfd says of execution. `EPERM`: that is sealed (`F_SEAL_EXEC`).
