@@ -15,6 +15,6 @@ t.send("sh -c 'trap \"echo caught; exit 5\" INT; echo ready; while :; do sleep 0
 t.send("sh -c 'trap \"\" INT; echo ready; read x; echo got $x'\n"); t.ready(); t.send("\x03"); t.expect(r"\^C"); t.send("line\n"); t.expect("got line"); t.prompt()
 t.command("cat & sleep 0.7"); t.command("jobs"); t.send("fg\n"); t.expect("cat\r\n"); t.send("to cat\n"); t.expect("to cat\r\nto cat\r\n"); t.send("\x04"); t.prompt()
 t.command("set -b; (sleep 0.3) & wait"); t.quiet(0.5)
-t.command("stty tostop; (echo from behind) & sleep 0.5; jobs | grep -c output; stty -tostop; kill -CONT %1; sleep 0.5")
+t.command("stty tostop; (sleep 0.2; echo from behind) & sleep 0.7; jobs | grep -c output; stty -tostop; kill -CONT %1; sleep 0.5")
 t.command("echo after")
 t.send("exit 7\n"); print("exit", t.wait()); print("restored", t.restored()); print(t.transcript())
