@@ -6,7 +6,7 @@ use std::sync::Arc;
 use guest_process::Guests;
 use platform::{CallShape, CallShapes, PlatformError};
 
-use crate::layout::Layout;
+use crate::layout::{DISPATCHED, Layout};
 use crate::marshal::Marshal;
 use crate::reaper::Reaper;
 use crate::spin;
@@ -70,7 +70,8 @@ fn state_of_host() -> Result<State, &'static str> {
 pub(crate) struct Shared {
     pub(crate) guests: Arc<Guests>,
     pub(crate) layout: Layout,
-    pub(crate) shapes: CallShapes,
+    /// By number, below `DISPATCHED`.
+    pub(crate) shapes: Vec<CallShape>,
     pub(crate) state: State,
     pub(crate) reaper: Arc<Reaper>,
     pub(crate) strays: Strays,
@@ -94,7 +95,7 @@ impl Shared {
         Ok(Shared {
             spinning: spin::Host::new(options.spin, guests.placement.cpus()),
             guests: Arc::new(guests),
-            shapes: options.shapes,
+            shapes: (0..DISPATCHED as u16).map(options.shapes).collect(),
             layout: Layout::random().map_err(failed("drawing the stub's address"))?,
             state,
             reaper: Arc::new(Reaper::new().map_err(failed("watching guest processes"))?),

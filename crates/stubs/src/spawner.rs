@@ -41,7 +41,7 @@ fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Guest, Platfor
     let (ours, theirs) = control_socket().map_err(failed("making a control socket"))?;
     shared.strays.are_children_here();
     let birth = shared.strays.birth();
-    let (pid, namespace) = launch(&shared.layout.image(shared.shapes), &[theirs.as_fd(), channels.file()])?;
+    let (pid, namespace) = launch(&shared.layout.image(&shared.shapes), &[theirs.as_fd(), channels.file()])?;
     drop(theirs);
     let process =
         Process::register(Arc::clone(&shared.guests), pid, ours, Arc::clone(&channels.slots), namespace)

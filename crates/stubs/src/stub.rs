@@ -179,7 +179,7 @@ impl Layout {
     }
 
     /// The stub as an executable.
-    pub(crate) fn image(self, shapes: platform::CallShapes) -> Vec<u8> {
+    pub(crate) fn image(self, shapes: &[platform::CallShape]) -> Vec<u8> {
         let mut text = text().to_vec();
         for (place, word) in [
             (Label::umlaut_channels, self.channels()),
@@ -192,8 +192,8 @@ impl Layout {
         }
         let plans = Label::umlaut_plans.offset() as usize;
         if let Some(table) = text.get_mut(plans..plans + 2 * DISPATCHED as usize) {
-            for (entry, number) in table.chunks_exact_mut(2).zip(0u16..) {
-                entry.copy_from_slice(&crate::marshal::plan(shapes(number)).to_le_bytes());
+            for (entry, shape) in table.chunks_exact_mut(2).zip(shapes) {
+                entry.copy_from_slice(&crate::marshal::plan(*shape).to_le_bytes());
             }
         }
         guest_process::executable(self.text(), &text)

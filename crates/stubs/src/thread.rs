@@ -167,38 +167,38 @@ impl Guest {
             self.window.settle();
         }
         self.channel.set32(ORDER, order as u32);
-        let Some(pin) = self.pin.clone() else {
-            channel::post(&self.channel);
-            return self.wait(kicks);
-        };
-        let apart = pin.is_apart();
-        self.shared.guests.placement.before_run(&pin);
+        let apart = self.pin.as_ref().is_some_and(|pin| {
+            self.shared.guests.placement.before_run(pin);
+            pin.is_apart()
+        });
         let slept = channel::post(&self.channel);
         let seen = apart && channel::watch(&self.channel, &self.bell, self.spin.span());
         let reason = self.wait(kicks);
-        self.shared.guests.placement.after_run(&pin);
-        self.place(&pin, apart, seen && !slept);
+        self.place(apart, seen && !slept);
         reason
     }
 
-    /// Decides whether the pair is to be on two CPUs. `awake`: neither of the two has slept since its last post.
-    fn place(&mut self, pin: &Pin, apart: bool, awake: bool) {
-        let (spinning, placement) = (&self.shared.spinning, &self.shared.guests.placement);
+    /// The guest has posted: decides whether the pair is to be on two CPUs. `awake`: neither of the two has slept
+    /// since its last post.
+    fn place(&mut self, apart: bool, awake: bool) {
+        let Guest { shared, channel, spin, pin: Some(pin), .. } = self else { return };
+        let (spinning, placement) = (&shared.spinning, &shared.guests.placement);
+        placement.after_run(pin);
         let next = if apart && pin.is_apart() {
-            self.spin.watched(spinning, awake)
+            spin.watched(spinning, awake)
         } else if apart {
             Next::Join
         } else {
-            self.spin.met(spinning)
+            spin.met(spinning)
         };
         match next {
             Next::Stay => {}
-            Next::Watch(ticks) => self.channel.set32(SPIN, ticks),
-            Next::Part(ticks) if placement.part(pin) => self.channel.set32(SPIN, ticks),
+            Next::Watch(ticks) => channel.set32(SPIN, ticks),
+            Next::Part(ticks) if placement.part(pin) => channel.set32(SPIN, ticks),
             Next::Part(_) | Next::Join => {
                 pin.join();
-                self.channel.set32(SPIN, 0);
-                self.spin.joined();
+                channel.set32(SPIN, 0);
+                spin.joined();
             }
         }
     }
@@ -296,9 +296,9 @@ impl Guest {
     /// A call has come by a patched site, with what its arguments point at.
     fn marshal(&self, call: &Trap) {
         if let Trap::Syscall(entry) = call
-            && entry.number < DISPATCHED
+            && let Some(shape) = self.shared.shapes.get(entry.number as usize)
         {
-            self.window.arrived((self.shared.shapes)(entry.number as u16));
+            self.window.arrived(*shape);
         }
     }
 
