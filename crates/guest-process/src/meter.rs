@@ -8,6 +8,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use platform::{HostUsage, Meter};
 
+/// KiB that whoever ran has had: the page of its stack. The host counts pages for each CPU and adds them up in batches of
+/// some dozens, so it tells 0 of a small process that stayed on one.
+const LEAST_RESIDENT: u64 = 4;
+
 /// One guest thread's.
 pub struct ThreadMeter {
     tgid: i32,
@@ -52,7 +56,7 @@ pub(crate) fn reaped_usage(usage: &host::wait::Usage) -> HostUsage {
     HostUsage {
         user: usage.user,
         system: usage.system,
-        max_resident_kib: usage.max_resident,
+        max_resident_kib: usage.max_resident.max(LEAST_RESIDENT),
         minor_faults: usage.minor_faults,
         major_faults: usage.major_faults,
         voluntary_switches: usage.voluntary_switches,
@@ -82,7 +86,7 @@ fn parse(stat: &str, status: &str) -> Option<HostUsage> {
     Some(HostUsage {
         user: ticks(field(14)),
         system: ticks(field(15)),
-        max_resident_kib: line("VmHWM:").unwrap_or(0),
+        max_resident_kib: line("VmHWM:").unwrap_or(0).max(LEAST_RESIDENT),
         minor_faults: field(10),
         major_faults: field(12),
         voluntary_switches: line("voluntary_ctxt_switches:").unwrap_or(0),
