@@ -43,8 +43,8 @@ t.command("$RUN sh -c 'stty -echo; stty echo; echo done' > o 2>&1 &"); print("st
 t.command("$RUN sh -c 'while ! test -e go; do sleep 0.1; done; read x; echo got $x' &"); print("runs:", t.state())
 t.send("fg\n"); t.expect(r"\r\n"); t.expect(r"\r\n"); open("go", "w").close(); t.taken(); t.send("late\n"); t.expect("got late"); t.prompt()
 
-t.send("$RUN sh -c 'echo ready; sleep 3; echo over'\n"); t.ready(); t.send("\x1a"); t.prompt(); print("^Z:", t.state(), "echo is", "line editing" if not t.cooked() else "cooked")
-t.command("bg"); t.expect("over\r\n"); print("bg:", t.becomes("Done"))
+t.send("$RUN sh -c 'echo ready; while ! test -e goes; do sleep 0.1; done; echo over'\n"); t.ready(); t.send("\x1a"); t.prompt(); print("^Z:", t.state(), "echo is", "line editing" if not t.cooked() else "cooked")
+t.command("bg"); open("goes", "w").close(); t.expect("over\r\n"); print("bg:", t.becomes("Done"))
 t.send("$RUN cat\n"); t.expect("\r\n"); t.taken(); t.send("first\n"); t.expect("first\r\nfirst\r\n"); t.send("\x1a"); t.prompt(); print("^Z cat:", t.state())
 t.fg(); t.send("second\n"); t.expect("second\r\nsecond\r\n"); t.send("\x1a"); t.prompt(); t.command("bg"); print("bg cat:", t.becomes("Stopped"))
 t.fg(); t.send("\x03"); t.prompt(); print("^C:", t.until("echo status $?", r"(status \d+)"))
