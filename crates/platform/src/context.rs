@@ -7,7 +7,7 @@ use abi::{Errno, UserAddr};
 
 use crate::{
     AddressSpace, Counters, DelegatedFile, Delegations, HostCall, HostCallError, HostCallFailure, Meter,
-    PatchedProgram, Registers, Trap,
+    OwnWords, PatchedProgram, Registers, SharedWords, Trap,
 };
 
 /// What a platform can do, as data.
@@ -132,6 +132,11 @@ pub trait Context {
     /// What the identity calls of this thread answer from now on, where the platform serves them itself.
     fn set_identity(&mut self, identity: &Identity) {
         let _ = identity;
+    }
+
+    /// The words that it shares with the kernel, as long as it lives. Whoever takes it over sets them before it first runs.
+    fn shared_words(&self) -> Arc<dyn SharedWords> {
+        Arc::new(OwnWords::default())
     }
 
     /// What it holds of files that it uses without the kernel. `None`: this platform delegates nothing.

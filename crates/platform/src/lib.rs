@@ -27,6 +27,7 @@ pub mod step;
 mod text;
 mod trap;
 mod usage;
+mod words;
 
 pub use call::{FUTEX_WAITV_MAX, FutexCall, HostCall, HostCallError, HostCallFailure, MapFile};
 pub use context::{
@@ -40,3 +41,4 @@ pub use space::{AddressSpace, GuestRange, Reach, Vdso};
 pub use text::{Displaced, PatchedProgram, PatchedSite};
 pub use trap::{Exception, ExitStatus, SyscallEntry, Trap};
 pub use usage::{HostUsage, Meter};
+pub use words::{OwnWords, SharedWords};

@@ -113,7 +113,7 @@ impl Channel {
         unsafe { self.at(offset, 4).cast().as_ref() }
     }
 
-    fn long(&self, offset: u64) -> &AtomicU64 {
+    pub(crate) fn long(&self, offset: u64) -> &AtomicU64 {
         debug_assert!(offset.is_multiple_of(8));
         // SAFETY: as in `word`.
         unsafe { self.at(offset, 8).cast().as_ref() }

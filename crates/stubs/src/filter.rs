@@ -40,6 +40,8 @@ pub(crate) enum Check {
     Remap,
     /// The same, and the advice is harmless to others.
     Advise,
+    /// The same, and the advice is one that the kernel keeps no record of.
+    AdviseFreely,
     /// The argument is one of these.
     OneOf(u32, &'static [u32]),
     Both((u32, u32), (u32, u32)),
@@ -73,6 +75,10 @@ impl Check {
             ),
             Check::Advise => (
                 "the range below the guest's end; no REMOVE, HWPOISON, SOFT_OFFLINE, MERGEABLE",
+                "no effect beyond its own memory",
+            ),
+            Check::AdviseFreely => (
+                "the range below the guest's end; NORMAL, RANDOM, SEQUENTIAL, WILLNEED, DONTNEED, FREE, COLD",
                 "no effect beyond its own memory",
             ),
             Check::OneOf(0, &[CONTROL_FD]) => ("the control socket", "it is one-way: the kernel sends"),
@@ -134,6 +140,7 @@ pub(crate) const SLOTS_OF_CALLS: &[Slot] = &[
     slot(Label::umlaut_yield_call, libc::SYS_sched_yield, Check::None),
     slot(Label::umlaut_futex_wait_call, libc::SYS_futex, Check::Futex),
     slot(Label::umlaut_futex_wake_call, libc::SYS_futex, Check::Futex),
+    slot(Label::umlaut_advise_call, libc::SYS_madvise, Check::AdviseFreely),
     slot(Label::umlaut_read_call, libc::SYS_read, Check::Handed),
     slot(Label::umlaut_write_call, libc::SYS_write, Check::Handed),
     slot(Label::umlaut_pread_call, libc::SYS_pread64, Check::Handed),
@@ -188,6 +195,27 @@ const ADVICE: &[u32] = &[
     libc::MADV_POPULATE_READ as u32,
     libc::MADV_POPULATE_WRITE as u32,
 ];
+
+/// Advice that the kernel has nothing to do with, on memory that is neither locked nor sealed.
+pub(crate) const FREE_ADVICE: &[u32] = &[
+    libc::MADV_NORMAL as u32,
+    libc::MADV_RANDOM as u32,
+    libc::MADV_SEQUENTIAL as u32,
+    libc::MADV_WILLNEED as u32,
+    libc::MADV_DONTNEED as u32,
+    libc::MADV_FREE as u32,
+    libc::MADV_COLD as u32,
+];
+
+/// The same as bits, for the stub.
+pub(crate) const fn free_advice_bits() -> u32 {
+    let (mut bits, mut index) = (0, 0);
+    while index < FREE_ADVICE.len() {
+        bits |= 1 << FREE_ADVICE[index];
+        index += 1;
+    }
+    bits
+}
 
 /// PRIVATE_EXPEDITED (8, registered by 16), its SYNC_CORE form (32, 64), the registration for others'
 /// GLOBAL_EXPEDITED (4).
@@ -253,6 +281,10 @@ fn check(a: &mut Assembler, layout: Layout, check: Check, trap: Place) {
         Check::Advise => {
             a.require_below(0, 1, trap);
             a.require_one_of(2, ADVICE, trap);
+        }
+        Check::AdviseFreely => {
+            a.require_below(0, 1, trap);
+            a.require_one_of(2, FREE_ADVICE, trap);
         }
         Check::OneOf(argument, values) => a.require_one_of(argument, values, trap),
         Check::Both(first, second) => {

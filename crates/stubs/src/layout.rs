@@ -69,6 +69,12 @@ pub(crate) const READ_CHARS: u64 = 0x310;
 pub(crate) const WRITTEN_CHARS: u64 = 0x318;
 /// u64 × 5: what a leaf on a delegated file keeps.
 pub(crate) const KEPT: u64 = 0x320;
+/// u64: the signals that the thread blocks, changed by the stub and by the kernel.
+pub(crate) const BLOCKED: u64 = 0x350;
+/// u64: the signals that wait for it or for its process.
+pub(crate) const WAITING: u64 = 0x358;
+/// u32: not 0: the kernel is asked for each madvise.
+pub(crate) const ASKS_ADVICE: u64 = 0x360;
 /// u8 for each number below [`DISPATCHED`]: how the stub serves it, 0: not at all.
 pub(crate) const DISPATCH: u64 = 0x400;
 pub(crate) const DISPATCHED: u64 = 0x200;

@@ -8,7 +8,7 @@
 //! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `marshal` (memory that goes
 //! along), `spin` (two CPUs for a pair), `registers`, `kick`, `calls`, `clone`, `leaf` (what is served without the
 //! kernel), `delegate` (files that guests use by themselves), `patch` (call sites made to jump to the stub), `state`
-//! (x87, SSE, …), `spawner` (where processes come from), `reaper` (their deaths), `strays` (processes that
+//! (x87, SSE, …), `words` (what both sides change), `spawner` (where processes come from), `reaper` (their deaths), `strays` (processes that
 //! nobody ordered).
 //!
 //! Neighbours: on `guest-process`; implements the traits of `platform`; the kernel knows only these.
@@ -42,6 +42,7 @@ mod state;
 mod strays;
 mod stub;
 mod thread;
+mod words;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;

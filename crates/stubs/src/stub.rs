@@ -2,7 +2,7 @@
 //!
 //! It has no data but two words of its text, and no stack: what it works on lies in the thread's channel
 //! ([`crate::layout`]). `boot.s` is how the first process comes up, `enter.s` how a patched call site comes in,
-//! `delegate.s` and `futex.s` what it serves by a host call, `marshal.s` what goes along with a hand-over, `signal.s` how everything
+//! `delegate.s` and `futex.s` what it serves by a host call, `own.s` what is the thread's own, `marshal.s` what goes along with a hand-over, `signal.s` how everything
 //! else does, `hand_over.s` how the kernel is asked and answers, `calls.s` and
 //! `clone.s` what it orders, `resume.s` the ways back to the guest.
 //!
@@ -31,6 +31,7 @@ global_asm!(
     include_str!("stub/enter.s"),
     include_str!("stub/delegate.s"),
     include_str!("stub/futex.s"),
+    include_str!("stub/own.s"),
     include_str!("stub/marshal.s"),
     include_str!("stub/calls.s"),
     include_str!("stub/clone.s"),
@@ -85,6 +86,8 @@ global_asm!(
     READ_CHARS = const READ_CHARS,
     WRITTEN_CHARS = const WRITTEN_CHARS,
     KEPT = const KEPT,
+    FREE_ADVICE = const crate::filter::free_advice_bits(),
+    ASKS_ADVICE = const ASKS_ADVICE,
     GUEST_TOP = const abi::GUEST_TOP,
     LONGEST = const crate::delegate::LONGEST,
     KICK = const KICK,
@@ -128,6 +131,7 @@ labels!(
     umlaut_yield_call,
     umlaut_futex_wait_call,
     umlaut_futex_wake_call,
+    umlaut_advise_call,
     umlaut_read_call,
     umlaut_write_call,
     umlaut_pread_call,

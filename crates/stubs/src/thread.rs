@@ -13,7 +13,7 @@ use guest_process::{Pin, Process, ThreadMeter};
 use platform::{
     AddressSpace, Context, Counters, DelegatedFile, Delegations, Event, Exception, ExitStatus, HostCall,
     HostCallError, HostCallFailure, Identity, Interrupter, Meter, NewContext, NewProcess, PlatformError,
-    Registers, SyscallEntry, Trap, step,
+    Registers, SharedWords, SyscallEntry, Trap, step,
 };
 
 use crate::channel::{self, Bell, Channel, Channels, Waited};
@@ -25,6 +25,7 @@ use crate::reaper::Watch;
 use crate::registers;
 use crate::shared::Shared;
 use crate::spin::{Next, Spin};
+use crate::words::Words;
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 /// `SI_KERNEL`.
@@ -485,6 +486,10 @@ impl Context for Guest {
 
     fn set_identity(&mut self, identity: &Identity) {
         crate::leaf::serve(&self.channel, identity);
+    }
+
+    fn shared_words(&self) -> Arc<dyn SharedWords> {
+        Arc::new(Words::new(&self.channel))
     }
 
     fn delegations(&self) -> Option<Arc<dyn Delegations>> {

@@ -1,6 +1,7 @@
-// build: static
+// build: static -pthread
 // madvise, msync, mincore, the mlock family with RLIMIT_MEMLOCK.
 #include "maps.h"
+#include <pthread.h>
 #include <sys/resource.h>
 
 #define RW (PROT_READ | PROT_WRITE)
@@ -177,6 +178,100 @@ CASE(mlock_and_munlock) {
     CHECK_EQ(status_kib("VmLck:") - before, 32);
     CHECK_OK(munmap(p, 8 * PAGE));
     CHECK_EQ(status_kib("VmLck:"), before);
+}
+
+static char *locked_by_others;
+
+static void *lock_it(void *arg) {
+    CHECK_OK(mlock(locked_by_others, 4096));
+    return arg;
+}
+
+static void check_that_it_stays_locked(void) {
+    CHECK_ERRNO(madvise(locked_by_others, 4096, MADV_DONTNEED), EINVAL);
+    CHECK_ERRNO(madvise(locked_by_others, 4096, MADV_FREE), EINVAL);
+    CHECK_ERRNO(madvise(locked_by_others, 4096, MADV_COLD), EINVAL);
+    CHECK_OK(madvise(locked_by_others, 4096, MADV_WILLNEED));
+    CHECK_EQ(locked_by_others[0], 5);
+}
+
+static void *check_in_a_thread(void *arg) {
+    check_that_it_stays_locked();
+    return arg;
+}
+
+// Threads that had advised freely before, and those that come later, hear of a lock alike.
+CASE(locked_by_another_thread) {
+    char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK_MAP(p);
+    locked_by_others = p;
+    p[0] = 1;
+    CHECK_OK(madvise(p, 4096, MADV_DONTNEED));
+    CHECK_EQ(p[0], 0);
+    p[0] = 5;
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, lock_it, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    check_that_it_stays_locked();
+    CHECK_EQ(pthread_create(&thread, NULL, check_in_a_thread, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    // A child has no locks.
+    IN_CHILD({
+        CHECK_OK(madvise(p, 4096, MADV_DONTNEED));
+        CHECK_EQ(p[0], 0);
+    });
+    CHECK_OK(munlock(p, 4096));
+    CHECK_OK(madvise(p, 4096, MADV_DONTNEED));
+    CHECK_EQ(p[0], 0);
+}
+
+CASE(mapped_as_locked) {
+    char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0);
+    CHECK_MAP(p);
+    p[0] = 1;
+    CHECK_ERRNO(madvise(p, 4096, MADV_DONTNEED), EINVAL);
+    CHECK_EQ(p[0], 1);
+}
+
+CASE(advice_about_sealed_memory) {
+    char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK_MAP(p);
+    p[0] = 1;
+    CHECK_OK(mprotect(p, 4096, PROT_READ));
+    if (syscall(462, p, 4096, 0) == -1 && errno == ENOSYS) SKIP("no mseal");
+    for (int i = 0; i < 2; i++) {
+        CHECK_ERRNO(madvise(p, 4096, MADV_DONTNEED), EPERM);
+        CHECK_EQ(p[0], 1);
+        CHECK_OK(madvise(p, 4096, MADV_WILLNEED));
+        // Seals are inherited.
+        if (i == 0) IN_CHILD({
+            CHECK_ERRNO(madvise(p, 4096, MADV_DONTNEED), EPERM);
+            CHECK_EQ(p[0], 1);
+        });
+    }
+}
+
+CASE(odd_ranges_of_advice) {
+    char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK_MAP(p);
+    CHECK_OK(madvise(p, 0, MADV_DONTNEED));
+    CHECK_ERRNO(madvise(p + 1, 4096, MADV_DONTNEED), EINVAL);
+    CHECK_ERRNO(madvise(p, -1L, MADV_DONTNEED), EINVAL);
+    CHECK_ERRNO(madvise(p, -4096L, MADV_DONTNEED), EINVAL);
+    CHECK_ERRNO(syscall(SYS_madvise, p, 4096, 5), EINVAL);
+    CHECK_ERRNO(syscall(SYS_madvise, p, 4096, -1), EINVAL);
+    // The advice is 32 bits wide.
+    p[0] = 1;
+    CHECK_OK(syscall(SYS_madvise, p, 4096, 1L << 32 | MADV_DONTNEED));
+    CHECK_EQ(p[0], 0);
+    // All of a page whose beginning is named.
+    p[4095] = 1;
+    CHECK_OK(madvise(p, 1, MADV_DONTNEED));
+    CHECK_EQ(p[4095], 0);
+    CHECK_ERRNO(madvise((void *)(1L << 47), 4096, MADV_DONTNEED), ENOMEM);
+    CHECK_OK(munmap(p, 8192));
+    CHECK_ERRNO(madvise(p, 4096, MADV_DONTNEED), ENOMEM);
+    CHECK_ERRNO(madvise(p, 4096, MADV_NORMAL), ENOMEM);
 }
 
 CASE(mlock_errors) {

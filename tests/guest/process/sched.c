@@ -149,6 +149,27 @@ CASE(getcpu_is_within_the_set) {
     CHECK_ERRNO(syscall(SYS_getcpu, 8, NULL, NULL), EFAULT);
 }
 
+CASE(getcpu_where_it_may_not_write) {
+    unsigned cpu = 7777, node = 7777;
+    CHECK_OK(syscall(SYS_getcpu, NULL, NULL, NULL));
+    CHECK_OK(syscall(SYS_getcpu, NULL, &node, NULL));
+    CHECK_NE(node, 7777);
+    // Each is tried, whatever becomes of the other.
+    CHECK_ERRNO(syscall(SYS_getcpu, 1L, &node, NULL), EFAULT);
+    node = 7777;
+    CHECK_ERRNO(syscall(SYS_getcpu, -4096L, &node, NULL), EFAULT);
+    CHECK_NE(node, 7777);
+    CHECK_ERRNO(syscall(SYS_getcpu, &cpu, 1L, NULL), EFAULT);
+    CHECK_NE(cpu, 7777);
+    char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK_MAP(pages);
+    CHECK_OK(munmap(pages + 4096, 4096));
+    CHECK_ERRNO(syscall(SYS_getcpu, pages + 4094, NULL, NULL), EFAULT);
+    CHECK_OK(mprotect(pages, 4096, PROT_READ));
+    CHECK_ERRNO(syscall(SYS_getcpu, pages, NULL, NULL), EFAULT);
+    CHECK_ERRNO(syscall(SYS_getcpu, NULL, pages, NULL), EFAULT);
+}
+
 CASE(nice_values) {
     errno = 0;
     // The raw call returns 20 - nice; libc turns it round.

@@ -1,5 +1,7 @@
 //! `madvise` and `process_madvise`.
 
+use std::sync::atomic::Ordering;
+
 use abi::{Errno, GUEST_TOP, Madvise, PAGE_SIZE, Prot, UserAddr};
 use platform::HostCall;
 use rustix::fs::FallocateFlags;
@@ -25,6 +27,23 @@ pub fn sys_madvise(task: &mut CurrentTask, addr: UserAddr, len: u64, advice: Mad
     };
     let end = addr.0.checked_add(len).ok_or(Errno::EINVAL)?;
     advise(task, addr.0, end, advice)
+}
+
+impl CurrentTask {
+    /// From now on advice about this memory comes to the kernel, which has locks and seals of it in its record only: no host
+    /// process knows of them. Before the first of these is recorded; no lock on memory's record is held.
+    pub(super) fn ask_for_advice(&self) {
+        if self.mm.shared.asks_advice.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // A task that begins meanwhile sees the mark.
+        for other in self.kernel().tasks.lock().tasks.values() {
+            let shares = other.shared.lock().mm.as_ref().is_some_and(|mm| mm.shares_with(&self.mm));
+            if shares {
+                other.words().set_advice_is_free(false);
+            }
+        }
+    }
 }
 
 /// What becomes of an advice.

@@ -89,6 +89,7 @@ fn do_mlock(task: &mut CurrentTask, addr: UserAddr, len: u64, locks: VmaFlags) -
         return Err(Errno::EPERM.into());
     }
     let (start, len) = pages(addr, len);
+    task.ask_for_advice();
     let mm = task.mm.clone();
     let _lock = mm.lock(&task.waiter)?;
     if !task.cred.capable(Capability::IPC_LOCK) {
@@ -132,6 +133,7 @@ pub fn sys_mlockall(task: &mut CurrentTask, flags: MclFlags) -> SysResult<()> {
     if !task.may_lock() {
         return Err(Errno::EPERM.into());
     }
+    task.ask_for_advice();
     let mm = task.mm.clone();
     let _lock = mm.lock(&task.waiter)?;
     let on_fault = flags.contains(MclFlags::ONFAULT);
@@ -175,6 +177,7 @@ pub fn sys_mseal(task: &mut CurrentTask, addr: UserAddr, len: u64, flags: u64) -
         return if len == 0 { Ok(()) } else { Err(Errno::EINVAL.into()) };
     };
     let end = addr.0.checked_add(len).ok_or(Errno::EINVAL)?;
+    task.ask_for_advice();
     let mm = task.mm.clone();
     let _lock = mm.lock(&task.waiter)?;
     let mut record = mm.record();

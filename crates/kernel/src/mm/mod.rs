@@ -21,7 +21,7 @@ mod trampolines;
 mod vma;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use abi::MembarrierCmd;
 use platform::AddressSpace;
@@ -51,6 +51,8 @@ struct Shared {
     record: Mutex<order::Mm, MmRecord>,
     /// Tasks that use this memory.
     users: AtomicUsize,
+    /// Some of it is locked or sealed, or was: advice about it is the kernel's to look at.
+    asks_advice: AtomicBool,
 }
 
 /// What is mapped where, and where things are.
@@ -96,8 +98,13 @@ pub struct Layout {
 impl Mm {
     /// A new address space with one user.
     pub fn new(space: Arc<dyn AddressSpace>, record: MmRecord) -> Arc<Mm> {
-        let shared =
-            Shared { lock: SleepLock::new(), record: Mutex::new(record), users: AtomicUsize::new(1) };
+        let is_sealed = record.vmas.iter().any(|vma| vma.flags.contains(VmaFlags::SEALED));
+        let shared = Shared {
+            lock: SleepLock::new(),
+            record: Mutex::new(record),
+            users: AtomicUsize::new(1),
+            asks_advice: AtomicBool::new(is_sealed),
+        };
         Arc::new(Mm { space, shared: Arc::new(shared), stack_limit: AtomicU64::new(NOT_TOLD) })
     }
 
@@ -114,6 +121,11 @@ impl Mm {
     /// Tasks that use this memory, in this host process or in one that shares it.
     pub fn users(&self) -> usize {
         self.shared.users.load(Ordering::SeqCst)
+    }
+
+    /// Whether advice about this memory is to come to the kernel, which knows what of it is locked or sealed.
+    pub(crate) fn asks_advice(&self) -> bool {
+        self.shared.asks_advice.load(Ordering::SeqCst)
     }
 
     /// What tells address spaces apart: the same for all that share the memory.

@@ -53,6 +53,9 @@ pub fn sys_mmap(
     if flags.contains(MapFlags::LOCKED) && !task.may_lock() {
         return Err(Errno::EPERM.into());
     }
+    if flags.contains(MapFlags::LOCKED) {
+        task.ask_for_advice();
+    }
     let backing = file.map_or(Backing::Anonymous, |file| Backing::File { file, offset });
     let request = MapRequest { addr: addr.0, len, prot, flags, backing };
     task.map(request).map(UserAddr)

@@ -119,13 +119,13 @@ impl CurrentTask {
 pub fn sys_getcpu(task: &mut CurrentTask, cpu: Out<u32>, node: Out<u32>, _cache: UserAddr) -> SysResult<()> {
     // The guest's thread is kept where its kernel thread is.
     let here = u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0);
-    if !cpu.is_null() {
-        task.mm.write(cpu.0, &here)?;
-    }
-    if !node.is_null() {
-        task.mm.write(node.0, &0u32)?;
-    }
-    Ok(())
+    let tell = |place: Out<u32>, value: u32| match place.is_null() {
+        true => Ok(()),
+        false => task.mm.write(place.0, &value),
+    };
+    // Both are tried, whatever became of the first.
+    let told = tell(cpu, here);
+    tell(node, 0).and(told)
 }
 
 pub fn sys_sched_yield(task: &mut CurrentTask) -> SysResult<()> {

@@ -103,9 +103,21 @@ impl CurrentTask {
             counters: own.counters,
             task,
         };
+        current.share_words();
         current.apply_unusual_scheduling();
         current.publish_identity();
         current
+    }
+
+    /// Goes over to the words of a new guest thread.
+    fn share_words(&self) {
+        *self.task.words.lock() = self.context.shared_words();
+        self.say_who_advises();
+    }
+
+    /// Says whether advice about memory is to come to the kernel.
+    fn say_who_advises(&self) {
+        self.task.words().set_advice_is_free(!self.mm.asks_advice());
     }
 
     pub fn kernel(&self) -> &Arc<Kernel> {
@@ -148,6 +160,7 @@ impl CurrentTask {
     pub fn set_mm(&mut self, mm: Arc<Mm>) {
         self.mm = mm;
         self.task.shared.lock().mm = Some(self.mm.clone());
+        self.say_who_advises();
     }
 
     pub fn set_files(&mut self, files: Arc<Files>) {
@@ -174,6 +187,7 @@ impl CurrentTask {
         self.group().usage.lock().leave(self.mm.space.last_usage());
         self.delegation = Delegation::begin(&self.task, &*context);
         self.context = context;
+        self.share_words();
         self.apply_unusual_scheduling();
         self.publish_identity();
     }

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use abi::SigSet;
-use platform::{Interrupter, Meter};
+use platform::{Interrupter, Meter, OwnWords, SharedWords};
 use sync::{Interrupts, Mutex, Parker, order};
 use vfs::Cred;
 
@@ -65,6 +65,8 @@ pub struct Task {
     interrupter: Mutex<order::Leaf, Option<Arc<dyn Interrupter>>>,
     /// Its kernel thread is in `Context::run` (or a blocking host call): kicks go to the platform too.
     in_guest: AtomicBool,
+    /// What its guest and the kernel both change. Another while it has no guest thread, and when it execs in a fresh process.
+    words: Mutex<order::Leaf, Arc<dyn SharedWords>>,
     /// What takes away the files that it was handed.
     pub(crate) holder: Mutex<order::Leaf, Option<Arc<TaskHolder>>>,
     /// It blocks in a host call.
@@ -123,6 +125,7 @@ impl Task {
             parker: OnceLock::new(),
             interrupter: Mutex::new(None),
             in_guest: AtomicBool::new(false),
+            words: Mutex::new(Arc::new(OwnWords::default())),
             holder: Mutex::new(None),
             sleeping: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
@@ -192,6 +195,11 @@ impl Task {
     /// Makes its kernel thread look for signals and other work before the guest goes on.
     pub fn kick(&self) {
         self.interrupt(Interrupts::SIGNAL);
+    }
+
+    /// What its guest and the kernel both change.
+    pub(crate) fn words(&self) -> Arc<dyn SharedWords> {
+        self.words.lock().clone()
     }
 
     /// Takes back the files that it was handed.

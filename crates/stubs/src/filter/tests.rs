@@ -39,6 +39,7 @@ fn allowed(layout: Layout, slot: &Slot, data: &Data) -> bool {
                 (0..=4).chain([8, 10, 11, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]).any(|one| one == c);
             below(a, b) && harmless
         }
+        Label::umlaut_advise_call => below(a, b) && [0, 1, 2, 3, 4, 8, 20].contains(&c),
         Label::umlaut_receive_call => a == 0,
         Label::umlaut_read_call
         | Label::umlaut_write_call

@@ -2,7 +2,7 @@
     // doubt is handed over: a number that is not in the thread's table, or not for this; memory that does not lie below
     // the guest's end; more bytes than a call should take that no kick ends; a call that the host broke off.
     // rax: the number; rcx: where to go on; both and r11 are lost by a call. rdi is the host's number meanwhile.
-    .globl umlaut_guest_top, umlaut_vector_loads, umlaut_vector_loads_end, umlaut_vector_failed
+    .globl umlaut_guest_top, umlaut_vector_loads, umlaut_vector_loads_end, umlaut_leaf_failed
     .globl umlaut_order_keep, umlaut_order_close, umlaut_order_close_call, umlaut_order_close_full
     .balign 8
 umlaut_guest_top: .quad {GUEST_TOP}
@@ -88,11 +88,11 @@ umlaut_leaf_lseek:
     // in the channel, which has the number, and where to go on then.
 umlaut_look_at_vector:
     cmp     rdx, 16
-    ja      umlaut_vector_failed
+    ja      umlaut_leaf_failed
     mov     rax, [rip + umlaut_guest_top]
     sub     rax, 16 * 16
     cmp     rsi, rax
-    ja      umlaut_vector_failed
+    ja      umlaut_leaf_failed
     mov     qword ptr gs:[{KEPT} + 24], 0
     mov     ecx, edx
 1:  sub     ecx, 1
@@ -104,13 +104,14 @@ umlaut_vector_loads:
     mov     r11, [rsi + r11 + 8]
 umlaut_vector_loads_end:
     cmp     r11, {LONGEST}
-    ja      umlaut_vector_failed
+    ja      umlaut_leaf_failed
     add     gs:[{KEPT} + 24], r11
     add     rax, r11
-    jc      umlaut_vector_failed
+    jc      umlaut_leaf_failed
     cmp     rax, [rip + umlaut_guest_top]
     jbe     1b
-umlaut_vector_failed:
+    // What a leaf cannot do is handed over, as it came: the kernel knows what that means.
+umlaut_leaf_failed:
     mov     rcx, gs:[{KEPT}]
     mov     eax, gs:[{KEPT} + 16]
     jmp     umlaut_enter_full

@@ -85,16 +85,18 @@ umlaut_in_stub:
     cmp     edi, 31                         // SIGSYS: the filter refuses a call
     je      6f
     // A fault: of the few instructions that may, or of a stub that is broken.
-    lea     rcx, [rip + umlaut_vector_loads]
-    lea     r8, [rip + umlaut_vector_loads_end]
+    .irp    place, vector_loads, own
+    lea     rcx, [rip + umlaut_\place]
+    lea     r8, [rip + umlaut_\place\()_end]
     cmp     rax, rcx
     jb      1f
     cmp     rax, r8
     jae     1f
-    lea     r8, [rip + umlaut_vector_failed]
+    lea     r8, [rip + umlaut_leaf_failed]
     mov     [rdx + 40 + 128], r8            // r15 is the guest's there
     jmp     umlaut_sigreturn
 1:
+    .endr
     lea     rcx, [rip + umlaut_exchange]
     lea     r8, [rip + umlaut_exchange_failed]
     cmp     rax, rcx
