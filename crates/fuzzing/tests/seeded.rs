@@ -87,11 +87,6 @@ fn check(name: &str) {
 }
 
 #[test]
-fn channel() {
-    check("channel");
-}
-
-#[test]
 fn decode() {
     check("decode");
 }

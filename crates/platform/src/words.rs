@@ -26,6 +26,13 @@ pub struct OwnWords {
     blocked: AtomicU64,
 }
 
+impl OwnWords {
+    /// Of a thread that blocks these signals.
+    pub fn new(blocked: u64) -> OwnWords {
+        OwnWords { blocked: AtomicU64::new(blocked) }
+    }
+}
+
 impl SharedWords for OwnWords {
     fn blocked(&self) -> u64 {
         self.blocked.load(Ordering::SeqCst)

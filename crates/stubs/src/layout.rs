@@ -126,6 +126,8 @@ pub(crate) mod reason {
     pub(crate) const BROKEN: u32 = 5;
     /// An answer could not be written to the guest's memory.
     pub(crate) const UNANSWERED: u32 = 6;
+    /// A call is done that blocks or unblocks a signal which waits.
+    pub(crate) const MASKED: u32 = 7;
 }
 
 /// What the kernel orders: the index in the stub's table.

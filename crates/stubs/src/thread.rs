@@ -396,6 +396,7 @@ impl Context for Guest {
                 self.kick.reported();
                 Trap::Interrupted
             }
+            Ok(reason::MASKED) => Trap::Interrupted,
             Ok(_) => Trap::Died(self.escaped()),
             Err(Gone::Died(status)) => Trap::Died(status),
             Err(Gone::Kicked) => Trap::Interrupted,

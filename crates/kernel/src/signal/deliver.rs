@@ -45,6 +45,7 @@ impl CurrentTask {
         } else if let Some(mask) = self.saved_mask.take() {
             self.set_blocked(mask);
         }
+        self.choose_again(self.task.blocked());
         match self.group().signals.lock().ends(self.tid()) {
             true => Delivery::Exit,
             false => Delivery::Continue { handler },
@@ -67,14 +68,20 @@ impl CurrentTask {
             return None;
         }
         let mut own = self.task.pending.lock();
-        own.take(among.intersection(SigSet::SYNCHRONOUS))
+        let taken = own
+            .take(among.intersection(SigSet::SYNCHRONOUS))
             .or_else(|| own.take(among))
-            .or_else(|| state.pending.take(among))
+            .or_else(|| state.pending.take(among));
+        // Senders tell of more under the same lock.
+        self.task.words().set_pending(own.set().union(state.pending.set()).0);
+        taken
     }
 
     /// Puts a signal back that could not be given to the guest.
     pub(crate) fn put_signal_back(&self, info: Siginfo) {
+        let signal = info.signo;
         self.task.pending.lock().put_back(info);
+        self.task.words().add_pending(signal.mask().0);
     }
 
     /// Whether a signal waits that is not blocked.
@@ -90,16 +97,22 @@ impl CurrentTask {
     pub(crate) fn set_blocked(&self, set: SigSet) {
         let newly_blocked = set.difference(self.task.blocked());
         self.task.set_blocked(set);
-        // A signal for the group that we were chosen to take, and now block, is another thread's.
-        let shared = self.group().signals.lock().pending.set();
-        if shared.intersects(newly_blocked) {
-            for thread in self.kernel().tasks.threads(self.group().pid) {
-                if !Arc::ptr_eq(&thread, &self.task) {
-                    thread.kick();
-                }
+        self.choose_again(newly_blocked);
+        self.task.kick();
+    }
+
+    /// Signals for the group that this thread was perhaps chosen to take, and blocks by now, are another's, if there is one
+    /// that does not (Linux: `retarget_shared_pending`). One that blocks it meanwhile chooses again in its turn.
+    fn choose_again(&self, blocked: SigSet) {
+        let shared = self.group().signals.lock().pending.set().intersection(blocked);
+        if shared.is_empty() {
+            return;
+        }
+        for thread in self.kernel().tasks.threads(self.group().pid) {
+            if !Arc::ptr_eq(&thread, &self.task) && shared.intersects(thread.blocked().complement()) {
+                thread.kick();
             }
         }
-        self.task.kick();
     }
 
     fn default_action(&mut self, info: &Siginfo) {

@@ -1,6 +1,7 @@
 //! Sending signals.
 
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use abi::{ChldCode, DefaultAction, Errno, SiCode, SigSet, Siginfo, Signal};
 use sync::SysResult;
@@ -104,10 +105,20 @@ fn send_queued(
             let share = receiver.kernel.users.hold(uid, Counted::Signals, 1);
             (share.total() as u64 <= limit).then_some(share)
         };
-        match target {
-            Target::Group => queue(&mut state.pending, info, &share)?,
-            Target::Thread(task) => queue(&mut task.pending.lock(), info, &share)?,
-        }
+        let told = match target {
+            Target::Group => {
+                queue(&mut state.pending, info, &share)?;
+                threads
+            }
+            Target::Thread(task) => {
+                queue(&mut task.pending.lock(), info, &share)?;
+                std::slice::from_ref(task)
+            }
+        };
+        told.iter().for_each(|task| task.words().add_pending(signal.mask().0));
+        // Between telling of the signal and looking at masks, which guests change by themselves: whoever we believe to block it
+        // sees it when it unblocks it, and whoever blocks it after we have looked sees it too (INVARIANTS 6.1).
+        fence(Ordering::SeqCst);
         match target {
             Target::Thread(task) => woken = Some(task.clone()),
             // Linux: stopped threads want none; it stays pending until they go on.

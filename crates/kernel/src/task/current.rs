@@ -109,9 +109,10 @@ impl CurrentTask {
         current
     }
 
-    /// Goes over to the words of a new guest thread.
+    /// Goes over to the words of a new guest thread. What waits for it is told when it looks for signals.
     fn share_words(&self) {
-        *self.task.words.lock() = self.context.shared_words();
+        self.task.set_words(self.context.shared_words());
+        self.must_look.set(true);
         self.say_who_advises();
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use abi::{ChldCode, FutexCmd, FutexFlags, SiCode, Siginfo, Signal, UserAddr};
-use platform::{FutexCall, HostCall};
+use platform::{FutexCall, HostCall, OwnWords};
 use sync::SysResult;
 
 use crate::signal::StopState;
@@ -103,6 +103,8 @@ pub(super) fn end_task(mut task: CurrentTask) {
         let gone = (shared.mm.take(), shared.files.take(), shared.fs.take());
         drop(shared);
         shared_task.interrupter.lock().take();
+        // The guest thread's may be another's soon.
+        shared_task.set_words(Arc::new(OwnWords::default()));
         drop(gone);
     }
     // The host thread ends with the context, and the host process with the last reference to its memory:

@@ -54,8 +54,6 @@ pub struct Task {
     tid: AtomicI32,
     pub group: Arc<ThreadGroup>,
     pub shared: Mutex<order::TaskShared, TaskShared>,
-    /// The signals that it blocks. Written by its own thread only; read when a receiver is chosen.
-    blocked: AtomicU64,
     /// The signals that it blocks while `sigtimedwait` waits for them: they end and ignore nothing meanwhile (Linux:
     /// `real_blocked`).
     waited_for: AtomicU64,
@@ -119,13 +117,12 @@ impl Task {
             tid: AtomicI32::new(tid),
             group,
             shared: Mutex::new(shared),
-            blocked: AtomicU64::new(blocked.0),
             waited_for: AtomicU64::new(0),
             pending: Mutex::default(),
             parker: OnceLock::new(),
             interrupter: Mutex::new(None),
             in_guest: AtomicBool::new(false),
-            words: Mutex::new(Arc::new(OwnWords::default())),
+            words: Mutex::new(Arc::new(OwnWords::new(blocked.0))),
             holder: Mutex::new(None),
             sleeping: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
@@ -159,9 +156,9 @@ impl Task {
         self.tid.store(tid, Ordering::Relaxed);
     }
 
-    /// The signals that it blocks.
+    /// The signals that it blocks: its own word, never `SIGKILL` and `SIGSTOP`. While its guest runs, it may change them.
     pub fn blocked(&self) -> SigSet {
-        SigSet(self.blocked.load(Ordering::SeqCst))
+        SigSet(self.words().blocked()).difference(SigSet::UNBLOCKABLE)
     }
 
     /// The signals that are kept for it whatever their action: blocked, or waited for.
@@ -176,7 +173,7 @@ impl Task {
 
     /// Replaces them. Only its own thread does so; `SIGKILL` and `SIGSTOP` are never blocked.
     pub(crate) fn set_blocked(&self, set: SigSet) {
-        self.blocked.store(set.difference(SigSet::UNBLOCKABLE).0, Ordering::SeqCst);
+        self.words().set_blocked(set.difference(SigSet::UNBLOCKABLE).0);
     }
 
     pub fn cred(&self) -> Arc<Cred> {
@@ -200,6 +197,13 @@ impl Task {
     /// What its guest and the kernel both change.
     pub(crate) fn words(&self) -> Arc<dyn SharedWords> {
         self.words.lock().clone()
+    }
+
+    /// Goes over to other words, with the same signals blocked.
+    pub(crate) fn set_words(&self, words: Arc<dyn SharedWords>) {
+        words.set_blocked(self.blocked().0);
+        let old = std::mem::replace(&mut *self.words.lock(), words);
+        drop(old);
     }
 
     /// Takes back the files that it was handed.

@@ -68,8 +68,12 @@ impl CurrentTask {
                 let exception = self.leave_trampoline_by(exception);
                 self.exception(&exception);
             }
-            // Stepped: nobody asks for that yet; a tracer inside the guest will.
-            Trap::Interrupted | Trap::Stepped => self.leave_trampoline(),
+            // Stepped: nobody asks for that yet; a tracer inside the guest will. Without a kick: what the guest blocks has
+            // changed.
+            Trap::Interrupted | Trap::Stepped => {
+                self.must_look.set(true);
+                self.leave_trampoline();
+            }
             Trap::Died(status) => self.died(status),
         }
         true

@@ -1,4 +1,4 @@
-    // Calls on what is the thread's own: which CPU it is on, advice about its memory. rax: the number; rcx: where to go on;
+    // Calls on what is the thread's own: which CPU it is on, advice about its memory, what it blocks. rax: the number; rcx: where to go on;
     // both and r11 are lost by a call. A fault in here, on memory of the guest's, has the call handed over (signal.s).
     .globl umlaut_own, umlaut_own_end, umlaut_advise_call
 umlaut_own:
@@ -48,5 +48,56 @@ umlaut_advise_call:
     syscall
     mov     rcx, gs:[{KEPT}]
     inc     qword ptr gs:[{SERVED} + 8 * 18]
+    jmp     umlaut_check_leaf
+
+    // rt_sigprocmask, on the mask that the kernel looks at when it chooses who takes a signal. The exchange is a barrier: either
+    // the kernel's choice sees the new mask, or we see the signal (kernel: `send_queued`). Whoever changes its mind about one
+    // that waits goes to the kernel behind the call, which gives it the signal or chooses another thread. What fails on Linux is
+    // handed over before anything has changed; the old mask is written first, since nothing fails after the exchange.
+umlaut_leaf_sigprocmask:
+    cmp     r10, 8
+    jne     umlaut_enter_full
+    mov     r11, [rip + umlaut_guest_top]
+    sub     r11, 8
+    cmp     rsi, r11
+    ja      umlaut_enter_full
+    cmp     rdx, r11
+    ja      umlaut_enter_full
+    mov     gs:[{KEPT}], rcx
+    mov     dword ptr gs:[{KEPT} + 16], eax
+    mov     rax, gs:[{BLOCKED}]
+    test    rsi, rsi
+    jz      4f
+    mov     rcx, [rsi]
+    cmp     edi, 1                          // SIG_UNBLOCK
+    ja      1f
+    je      2f
+    or      rcx, rax
+    jmp     3f
+1:  cmp     edi, 2                          // SIG_SETMASK
+    jne     umlaut_leaf_failed
+    jmp     3f
+2:  not     rcx
+    and     rcx, rax
+3:  and     rcx, {BLOCKABLE}
+    mov     r11, rcx
+4:  test    rdx, rdx
+    jz      5f
+    mov     [rdx], rax
+5:  inc     qword ptr gs:[{SERVED} + 8 * 19]
+    mov     eax, 0
+    test    rsi, rsi
+    jz      6f
+    xchg    gs:[{BLOCKED}], rcx
+    xor     r11, rcx
+    test    gs:[{WAITING}], r11
+    mov     rcx, gs:[{KEPT}]
+    jz      umlaut_check_leaf
+    mov     gs:[{REGS}], r15
+    mov     r15, gs:[{SELF}]
+    umlaut_save
+    mov     eax, {MASKED}
+    jmp     umlaut_hand_over
+6:  mov     rcx, gs:[{KEPT}]
     jmp     umlaut_check_leaf
 umlaut_own_end:
