@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 /// The targets: `fuzz/fuzz_targets`.
-pub(crate) const TARGETS: [&str; 5] = ["decode", "dispatch", "elf", "paths", "sigframe"];
+pub(crate) const TARGETS: [&str; 6] = ["channel", "decode", "dispatch", "elf", "paths", "sigframe"];
 
 /// What instruments code: edges, the table of their places, comparisons.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

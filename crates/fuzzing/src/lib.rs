@@ -1,5 +1,5 @@
-//! What fuzzers feed: guest input of any kind into the kernel on the mock platform, where nothing may panic, hang or
-//! be left behind.
+//! What fuzzers feed: guest input of any kind into the kernel on the mock platform, or into the kernel's side of the
+//! platform `stub` ([`channel`]), where nothing may panic, hang or be left behind.
 //!
 //! Each target is one function of bytes, `decode::run` and its like; it panics where something does not hold. libFuzzer
 //! drives them from `fuzz/` (`cargo xtask fuzz TARGET`), the tests of this crate from fixed seeds and from what fuzzers
@@ -8,6 +8,7 @@
 //! [`Machine`] is a kernel with file systems, [`guest`] the program it runs, [`Input`] takes the bytes apart.
 //! Neighbours: the kernel and its file systems, which are tested; nothing depends on this crate.
 
+pub mod channel;
 pub mod decode;
 pub mod dispatch;
 pub mod elf;
@@ -24,7 +25,8 @@ pub use machine::Machine;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
+    ("channel", channel::run),
     ("decode", decode::run),
     ("dispatch", dispatch::run),
     ("elf", elf::run),

@@ -194,7 +194,7 @@ impl Machine {
 }
 
 /// How many entries a directory has, itself opened for it included.
-fn entries(dir: &str) -> usize {
+pub(crate) fn entries(dir: &str) -> usize {
     std::fs::read_dir(dir).map_or(0, Iterator::count)
 }
 

@@ -87,6 +87,11 @@ fn check(name: &str) {
 }
 
 #[test]
+fn channel() {
+    check("channel");
+}
+
+#[test]
 fn decode() {
     check("decode");
 }

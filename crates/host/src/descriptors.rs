@@ -2,10 +2,14 @@
 //!
 //! The host gives the lowest free number, so a number tells how many are taken. A file that a guest opens is refused
 //! from a bound on, below the limit; what a new process, an exec or a kill needs is not.
+//!
+//! # Safety
+//! One request of `ioctl`, which writes the one integer that it is given.
+#![allow(unsafe_code, reason = "ioctl has no safe wrapper for this request")]
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
 /// The part of the limit that guests' files may not take: one in so many.
@@ -23,6 +27,19 @@ fn bound() -> RawFd {
         let limit = limit.unwrap_or(u64::MAX);
         RawFd::try_from(limit.saturating_sub(limit / RESERVE)).unwrap_or(RawFd::MAX)
     })
+}
+
+/// Whether something that was sent on this Unix socket has not been received yet (`SIOCOUTQ`, unix(7)).
+///
+/// # Errors
+/// What `ioctl` says.
+pub fn is_unreceived(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut charged: libc::c_int = 0;
+    // SAFETY: the request writes one integer, to where it is told.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut charged) } {
+        0 => Ok(charged != 0),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Lets a guest keep this open file, unless that would take from the reserve.

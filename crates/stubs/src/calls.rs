@@ -1,6 +1,6 @@
 //! Host calls in a guest's host thread: records in its channel, carried out by the stub as one order.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use abi::{Errno, UserAddr};
 use guest_process::{Encoded, answer, blocks, encode, guest_range, in_batches};
@@ -108,7 +108,17 @@ impl Guest {
         let process = std::sync::Arc::clone(&self.inside.process);
         let control = process.control.lock();
         match guest_process::send(&control, files) {
-            Ok(()) => Ok(order(self)),
+            Ok(()) => {
+                let done = order(self);
+                // One that says it is done without having received them would have ever more in flight, of which the host
+                // allows the whole user so many (unix(7): ETOOMANYREFS).
+                if !self.is_dead() && host::descriptors::is_unreceived(control.as_fd()).unwrap_or(true) {
+                    drop(control);
+                    self.escaped();
+                    return Err(HostCallError::Died);
+                }
+                Ok(done)
+            }
             Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => Err(HostCallError::Died),
             Err(error) => Err(HostCallError::Failed(Errno::from_raw(error.raw_os_error()))),
         }

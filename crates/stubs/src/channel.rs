@@ -101,6 +101,8 @@ unsafe impl Sync for Channel {}
 impl Channel {
     /// The place of `len` bytes; offsets are constants of the layout or checked against it.
     fn at(&self, offset: u64, len: usize) -> NonNull<u8> {
+        #[cfg(feature = "testing")]
+        crate::adversary::touched(self, offset);
         let end = (offset as usize).checked_add(len);
         assert!(end.is_some_and(|end| end <= SIZE as usize), "an offset of a channel");
         // SAFETY: within the mapping, as just checked.
@@ -212,6 +214,10 @@ pub(crate) enum Waited {
 
 /// Posts to the guest. Returns whether it slept.
 pub(crate) fn post(channel: &Channel) -> bool {
+    #[cfg(feature = "testing")]
+    if !crate::adversary::lets_through(channel) {
+        return false;
+    }
     let word = channel.word(TO_GUEST);
     let slept = protocol::post(word);
     if slept {
@@ -242,6 +248,11 @@ pub(crate) fn watch(channel: &Channel, bell: &Bell, span: Duration) -> bool {
 
 /// Waits for the guest's post, while the bell has the value `seen`.
 pub(crate) fn wait(channel: &Channel, bell: &Bell, seen: u32, limit: Option<libc::timespec>) -> Waited {
+    #[cfg(feature = "testing")]
+    let limit = match crate::adversary::awaited(channel, limit) {
+        Some(limit) => limit,
+        None => return Waited::TimedOut,
+    };
     let word = channel.word(TO_KERNEL);
     let mut first = true;
     loop {
@@ -267,6 +278,11 @@ pub(crate) fn wait(channel: &Channel, bell: &Bell, seen: u32, limit: Option<libc
 
 /// Waits until the host has cleared a thread's word, or until `limit`.
 pub(crate) fn wait_until_clear(channel: &Channel, bell: &Bell, limit: libc::timespec) -> bool {
+    #[cfg(feature = "testing")]
+    let limit = match crate::adversary::awaited(channel, Some(limit)) {
+        Some(Some(limit)) => limit,
+        _ => return false,
+    };
     let word = channel.word(ALIVE);
     loop {
         let value = word.load(Ordering::Acquire);

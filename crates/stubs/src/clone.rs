@@ -99,6 +99,8 @@ impl Guest {
             put_frame(&self.shared, &channel, slot);
         }
         let (ours, theirs) = control_socket()?;
+        #[cfg(feature = "testing")]
+        crate::adversary::hurry(&ours)?;
         self.channel.set(ARGS, u64::from(if share_memory { CLONE_SHARING } else { CLONE_FORK }));
         self.channel.set(ARGS + 8, u64::from(self.inside.process.parent()));
         self.channel.set(ARGS + 16, self.shared.layout.channel(slot));

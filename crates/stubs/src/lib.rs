@@ -8,8 +8,8 @@
 //! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `marshal` (memory that goes
 //! along), `spin` (two CPUs for a pair), `registers`, `kick`, `calls`, `clone`, `leaf` (what is served without the
 //! kernel), `delegate` (files that guests use by themselves), `patch` (call sites made to jump to the stub), `state`
-//! (x87, SSE, …), `words` (what both sides change), `spawner` (where processes come from), `reaper` (their deaths), `strays` (processes that
-//! nobody ordered).
+//! (x87, SSE, …), `words` (what both sides change), `spawner` (where processes come from), `reaper` (their deaths),
+//! `strays` (processes that nobody ordered), `adversary` (a hostile guest, for tests).
 //!
 //! Neighbours: on `guest-process`; implements the traits of `platform`; the kernel knows only these.
 #![allow(
@@ -18,6 +18,8 @@
     reason = "x86-64 only: usize is u64; the host's constants are small and positive"
 )]
 
+#[cfg(feature = "testing")]
+pub mod adversary;
 /// The atomics of `protocol`, which its model replaces.
 mod atomic {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};

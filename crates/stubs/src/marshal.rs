@@ -140,7 +140,11 @@ impl Window {
         let len = range.len as u64;
         let holds = |piece: &&Piece| {
             piece.start <= range.start.0
-                && range.start.0.checked_add(len).is_some_and(|end| end <= piece.start + piece.len)
+                && range
+                    .start
+                    .0
+                    .checked_add(len)
+                    .is_some_and(|end| end <= piece.start.saturating_add(piece.len))
         };
         let pieces = self.brought.get();
         let Some(piece) = pieces.iter().find(holds) else { return false };

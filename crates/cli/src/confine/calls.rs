@@ -39,6 +39,7 @@ const IOCTLS: &[u32] = &[
     libc::TIOCGSID as u32,
     libc::TIOCGWINSZ as u32,
     libc::FIONREAD as u32,
+    libc::TIOCOUTQ as u32, // what a guest has not received
 ];
 
 /// A purpose, and the calls that serve it.

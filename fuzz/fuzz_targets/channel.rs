@@ -1,0 +1,4 @@
+//! See `fuzzing::channel`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzzing::channel::run(bytes));
