@@ -3,6 +3,7 @@
 //! [`Process`] implements [`AddressSpace`]. It is known by its tgid and held by its pidfd; it is reaped when
 //! the last reference goes, so the tgid cannot come to mean another process before.
 
+use std::any::Any;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -35,6 +36,8 @@ pub struct Process {
     /// What it had used when last looked at.
     usage: Mutex<HostUsage>,
     last_usage: Arc<OnceLock<HostUsage>>,
+    /// Dropped when it is reaped.
+    lease: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Process {
@@ -67,12 +70,18 @@ impl Process {
                 memory: OnceLock::new(),
                 usage: Mutex::default(),
                 last_usage: Arc::default(),
+                lease: OnceLock::new(),
             }),
             Err(error) => {
                 guests.processes.lock().remove(&tgid);
                 Err(error.into())
             }
         }
+    }
+
+    /// Keeps something of its platform's until nothing of the process runs any more: once.
+    pub fn keep(&self, lease: impl Any + Send + Sync) {
+        let _ = self.lease.set(Box::new(lease));
     }
 
     /// How it ended, without reaping it, once it has. One that does not tell yet was killed, since nothing else ends

@@ -15,7 +15,7 @@ use abi::Errno;
 use guest_process::{Process, answer, check_in, control_socket};
 use platform::{AddressSpace, Context, NewContext, NewProcess, PlatformError, Registers};
 
-use crate::channel::{Channel, Channels, wait_until_clear};
+use crate::channel::{Channel, Channels, Lease, wait_until_clear};
 use crate::filter::{CLONE_FORK, CLONE_SHARING, CLONE_THREAD};
 use crate::layout::*;
 use crate::shared::Shared;
@@ -71,11 +71,14 @@ impl Guest {
         } else {
             (Arc::new(Channels::new(self.slot).map_err(failed)?), self.slot)
         };
-        let made = self.make_process(&channels, slot, share_memory);
-        if made.is_err() && share_memory {
-            channels.slots.give_back(slot);
-        }
-        let (inside, channel) = made.map_err(failed)?;
+        let channel = channels.map(slot).inspect_err(|_| {
+            if share_memory {
+                channels.slots.give_back(slot);
+            }
+        });
+        let channel = channel.map_err(failed)?;
+        let lease = share_memory.then(|| Lease::new(&channels, slot, &channel));
+        let inside = self.make_process(&channels, &channel, slot, lease).map_err(failed)?;
         let space = Arc::clone(&inside.process);
         let thread = Parked {
             tid: inside.process.tgid,
@@ -90,13 +93,14 @@ impl Guest {
     fn make_process(
         &mut self,
         channels: &Arc<Channels>,
+        channel: &Arc<Channel>,
         slot: u32,
-        share_memory: bool,
-    ) -> io::Result<(Inside, Arc<Channel>)> {
-        let channel = Arc::new(channels.map(slot)?);
-        prepare(&self.shared, &channel, slot);
+        lease: Option<Lease>,
+    ) -> io::Result<Inside> {
+        let share_memory = lease.is_some();
+        prepare(&self.shared, channel, slot);
         if share_memory {
-            put_frame(&self.shared, &channel, slot);
+            put_frame(&self.shared, channel, slot);
         }
         let (ours, theirs) = control_socket()?;
         #[cfg(feature = "testing")]
@@ -133,12 +137,15 @@ impl Guest {
             namespace,
         )?;
         drop(birth);
+        if let Some(lease) = lease {
+            process.keep(lease);
+        }
         cloned?;
         checked_in?;
-        self.copy_state_to(&channel, slot)?;
+        self.copy_state_to(channel, slot)?;
         let process = Arc::new(process);
         let watch = Arc::new(self.shared.reaper.watch(&process)?);
-        Ok((Inside { process, channels: Arc::clone(channels), watch, handed: Arc::default() }, channel))
+        Ok(Inside { process, channels: Arc::clone(channels), watch, handed: Arc::default() })
     }
 
     pub(crate) fn clone_thread(&mut self) -> Result<Box<dyn NewContext>, PlatformError> {
@@ -159,7 +166,7 @@ impl Guest {
     }
 
     fn make_thread(&mut self, channels: &Channels, slot: u32) -> io::Result<(i32, Arc<Channel>)> {
-        let channel = Arc::new(channels.map(slot)?);
+        let channel = channels.map(slot)?;
         prepare(&self.shared, &channel, slot);
         put_frame(&self.shared, &channel, slot);
         channel.set32(ALIVE, 1);

@@ -85,6 +85,8 @@ pub(crate) const MESSAGE_CONTROL: u64 = MESSAGE + 0x80;
 pub(crate) const PASSED: u64 = MESSAGE_CONTROL + 16;
 /// A time-out of a host call.
 pub(crate) const TIMEOUT: u64 = 0xa00;
+/// Bytes of all that lies before the records: what a thread begins with as zeros.
+pub(crate) const WORDS: u64 = 0x1000;
 /// Records of host calls.
 pub(crate) const RECORDS: u64 = 0x1000;
 pub(crate) const RECORD: u64 = 64;

@@ -228,7 +228,7 @@ mod tests {
     use crate::channel::Channels;
 
     fn window() -> Rc<Window> {
-        Window::new(-1, &Arc::new(Channels::new(0).unwrap().map(0).unwrap()))
+        Window::new(-1, &Channels::new(0).unwrap().map(0).unwrap())
     }
 
     fn range(start: u64, len: usize) -> GuestRange {

@@ -36,7 +36,7 @@ pub(crate) fn make_zygote(shared: &Arc<Shared>) -> Result<Guest, PlatformError> 
 
 fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Guest, PlatformError> {
     let channels = Arc::new(Channels::new(0).map_err(failed("making channels"))?);
-    let channel = Arc::new(channels.map(0).map_err(failed("mapping a channel"))?);
+    let channel = channels.map(0).map_err(failed("mapping a channel"))?;
     prepare(shared, &channel, 0);
     let (ours, theirs) = control_socket().map_err(failed("making a control socket"))?;
     shared.strays.are_children_here();

@@ -85,6 +85,16 @@ CASE(vfork_suspends_the_parent_and_shares_memory) {
     CHECK_EXIT(p, 7);
 }
 
+CASE(vfork_as_often_as_one_likes) {
+    // More children, one after the other, than a process may have threads.
+    for (int i = 0; i < 1500; i++) {
+        pid_t p = vfork();
+        if (p == 0) _exit(i & 0xff);
+        CHECK_GT(p, 0);
+        CHECK_EXIT(p, i & 0xff);
+    }
+}
+
 CASE(vfork_child_killed) {
     pid_t p = vfork();
     if (p == 0) {
