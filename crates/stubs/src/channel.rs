@@ -72,7 +72,12 @@ impl Channels {
             other => other?,
         };
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)?;
-        Ok(Channels { file, len: Mutex::new(0), slots: Arc::new(Slots::with(SLOTS as u32, slot)), spare: Mutex::default() })
+        Ok(Channels {
+            file,
+            len: Mutex::new(0),
+            slots: Arc::new(Slots::with(SLOTS as u32, slot)),
+            spare: Mutex::default(),
+        })
     }
 
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
