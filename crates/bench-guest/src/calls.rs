@@ -19,6 +19,7 @@ pub(crate) const ALL: &[Workload] = &[
     }),
     ("sched_yield", || repeat(sys::sched_yield)),
     ("signal-self", signal_self),
+    ("sigprocmask", || repeat(sys::block_usr1_and_back)),
     ("futex-wake", || {
         let word = AtomicU32::new(0);
         repeat(|| sys::futex_wake(&word))

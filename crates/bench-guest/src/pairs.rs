@@ -1,14 +1,18 @@
-//! Workloads: two that answer each other. One operation is a round trip.
+//! Workloads: two that answer each other. One operation is a round trip; of signals, the way there.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::Workload;
 use crate::measure::{Measured, repeat};
 use crate::sys::{self, Fd};
 
-pub(crate) const ALL: &[Workload] =
-    &[("pipe-ping-pong", pipe), ("unix-ping-pong", unix), ("futex-ping-pong", futex)];
+pub(crate) const ALL: &[Workload] = &[
+    ("pipe-ping-pong", pipe),
+    ("unix-ping-pong", unix),
+    ("futex-ping-pong", futex),
+    ("signal-other", signal),
+];
 
 /// Ten descriptors that nothing can be read from.
 pub(crate) fn some_eventfds() -> Vec<Fd> {
@@ -71,6 +75,39 @@ fn futex() -> Measured {
     });
     word.store(OVER, Ordering::Release);
     sys::futex_wake(&word);
+    // It has no way to panic.
+    let _ = thread.join();
+    measured
+}
+
+/// A signal to a thread that computes, until its handler has run.
+fn signal() -> Measured {
+    const NOBODY: usize = 0;
+    const OVER: usize = usize::MAX;
+    sys::handle_usr1();
+    let word = Arc::new(AtomicUsize::new(NOBODY));
+    let other = word.clone();
+    let thread = std::thread::spawn(move || {
+        other.store(sys::own_tid(), Ordering::Release);
+        while other.load(Ordering::Relaxed) != OVER {
+            std::hint::spin_loop();
+        }
+    });
+    let tid = loop {
+        match word.load(Ordering::Acquire) {
+            NOBODY => std::thread::yield_now(),
+            tid => break tid,
+        }
+    };
+    let measured = repeat(|| {
+        let before = sys::counted();
+        sys::send_usr1_to(tid);
+        // On one CPU the other thread needs ours.
+        while sys::counted() == before {
+            sys::sched_yield();
+        }
+    });
+    word.store(OVER, Ordering::Release);
     // It has no way to panic.
     let _ = thread.join();
     measured

@@ -11,6 +11,7 @@
 
 use std::arch::asm;
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// One call with a constant number; the answer as the kernel gives it.
@@ -204,22 +205,49 @@ pub(crate) fn poll(fds: &[Fd]) -> usize {
 }
 
 /// Wakes up to one waiter.
-pub(crate) fn futex_wake(word: &std::sync::atomic::AtomicU32) {
+pub(crate) fn futex_wake(word: &AtomicU32) {
     let _ = must("futex", call!(202, word.as_ptr(), 129, 1, 0));
 }
 /// Sleeps while the word is `value`, or until some wake.
-pub(crate) fn futex_wait(word: &std::sync::atomic::AtomicU32, value: u32) {
+pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
     let _ = call!(202, word.as_ptr(), 128, value as usize, 0);
 }
 
-extern "C" fn nothing(_signal: i32) {}
+static COUNTED: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn count(_signal: i32) {
+    COUNTED.fetch_add(1, Ordering::Release);
+}
 
 const USR1: i32 = 10;
+const BLOCK: usize = 0;
+const UNBLOCK: usize = 1;
 
-/// From now on SIGUSR1 runs a handler that does nothing.
+/// Blocks SIGUSR1 and unblocks it again.
+pub(crate) fn block_usr1_and_back() {
+    let set = 1u64 << (USR1 - 1);
+    let _ = must("rt_sigprocmask", call!(14, BLOCK, &raw const set, 0, 8));
+    let _ = must("rt_sigprocmask", call!(14, UNBLOCK, &raw const set, 0, 8));
+}
+
+/// How often it has run.
+pub(crate) fn counted() -> u32 {
+    COUNTED.load(Ordering::Acquire)
+}
+/// This thread's id.
+pub(crate) fn own_tid() -> usize {
+    must("gettid", call!(186))
+}
+/// Sends SIGUSR1 to a thread of this process.
+pub(crate) fn send_usr1_to(tid: usize) {
+    let pid = must("getpid", call!(39));
+    let _ = must("tgkill", call!(234, pid, tid, USR1));
+}
+
+/// From now on SIGUSR1 runs a handler that only counts.
 pub(crate) fn handle_usr1() {
-    // SAFETY: the handler touches nothing.
-    let _ = unsafe { signal(USR1, nothing) };
+    // SAFETY: the handler adds to an atomic.
+    let _ = unsafe { signal(USR1, count) };
 }
 pub(crate) fn raise_usr1() {
     let pid = must("getpid", call!(39));

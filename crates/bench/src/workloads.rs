@@ -136,6 +136,8 @@ pub(crate) const ALL: &[Workload] = &[
     call("epoll-1000", Default, "epoll_wait with one of 1,000 descriptors ready"),
     call("poll-10", Default, "poll of 10 descriptors, none ready"),
     call("signal-self", Default, "a signal to oneself, with its handler"),
+    call("signal-other", Default, "a signal to another thread that computes, until its handler has run"),
+    call("sigprocmask", Default, "blocking a signal and unblocking it again"),
     call("sched_yield", Default, "sched_yield"),
     call("page-touch", Quick, "first write to a page of anonymous memory"),
     call("page-read", Default, "first read of a page of anonymous memory"),
