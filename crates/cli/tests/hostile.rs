@@ -1,90 +1,20 @@
 //! Hostile guests through the product, as the calling user and, started by root, as nobody: ways into the host kernel
 //! that are not system calls, forged frames, the host's file systems inside a root or bind, privileges on a `--rw` root,
-//! names that move while they are walked (`UMLAUT_RACE_SECONDS`, 2, for each), and what guest host processes hold.
+//! names that move while they are walked (`UMLAUT_RACE_SECONDS`, 2, for each), a guest that jumps into its stub (to one byte
+//! in `UMLAUT_JUMP_STEP`, 23), and what guest host processes hold.
+
+mod common;
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const NOBODY: u32 = 65534;
+use common::hostile::{Host, descendants, for_each_user, text};
+
 const PLATFORMS: [&str; 3] = ["sysemu", "ptrace", "stub"];
-/// In the environment of umlaut, where no guest may find it.
-const CANARY: &str = "canary-in-the-callers-environment";
-
-/// A user with a directory of their own, `shared`, that holds the hostile program.
-struct Host {
-    parent: tempfile::TempDir,
-    nobody: bool,
-}
-
-impl Host {
-    fn new(nobody: bool) -> Host {
-        let parent = tempfile::tempdir().unwrap();
-        fs::set_permissions(parent.path(), Permissions::from_mode(0o755)).unwrap();
-        // By another process: what we hold open for writing, a test beside this one may hand to a child.
-        let copied =
-            Command::new("cp").arg(env!("CARGO_BIN_EXE_umlaut")).arg(parent.path().join("umlaut")).status();
-        assert!(copied.unwrap().success());
-        let host = Host { parent, nobody };
-        fs::create_dir(host.shared()).unwrap();
-        for program in ["guest", "race", "stub"] {
-            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/").to_owned() + program + ".c";
-            let built = Command::new("cc")
-                .args(["-O1", "-static", "-pthread", "-w", &source, "-o"])
-                .arg(host.shared().join(program))
-                .status();
-            assert!(built.is_ok_and(|status| status.success()), "cc builds static programs");
-        }
-        if nobody {
-            std::os::unix::fs::chown(host.shared(), Some(NOBODY), Some(NOBODY)).unwrap();
-        }
-        host
-    }
-
-    fn shared(&self) -> PathBuf {
-        self.parent.path().join("shared")
-    }
-
-    fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.parent.path()).env("CANARY", CANARY).stdin(Stdio::null());
-        if self.nobody {
-            command.uid(NOBODY).gid(NOBODY);
-        }
-        command
-    }
-
-    fn umlaut(&self, words: &[&str]) -> Command {
-        let mut command = self.command(&self.parent.path().join("umlaut"));
-        command.arg("run").args(words);
-        command
-    }
-
-    /// stdout of a run that ends well.
-    #[track_caller]
-    fn run(&self, words: &[&str]) -> String {
-        text(&mut self.umlaut(words))
-    }
-}
-
-#[track_caller]
-fn text(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && !err.contains("oops"), "{command:?}: {:?}\n{out}{err}", output.status);
-    out.into_owned()
-}
-
-fn for_each_user(test: impl Fn(&Host)) {
-    test(&Host::new(false));
-    if rustix::process::geteuid().is_root() {
-        test(&Host::new(true));
-    }
-}
 
 #[test]
 fn other_ways_into_the_host_kernel_lead_nowhere() {
@@ -144,7 +74,7 @@ fn privileges_on_a_writable_root_never_reach_the_host() {
             let kind = meta.file_type();
             assert!(!kind.is_char_device() && !kind.is_block_device(), "{}: a device", path.display());
             assert_eq!(meta.mode() & 0o6000, 0, "{}: set-id", path.display());
-            if !["guest", "race", "stub"].iter().any(|own| path.ends_with(own)) {
+            if !["guest", "race", "stub", "sites"].iter().any(|own| path.ends_with(own)) {
                 assert_eq!(meta.uid(), owner, "{}: owned by a guest's user", path.display());
             }
             let mut value = [0u8; 64];
@@ -298,14 +228,15 @@ fn names_that_move_lead_nowhere() {
 /// Our code and memory in its own process are the guest's to spoil: others go on, and nothing is left behind.
 #[test]
 fn a_guest_that_spoils_its_stub_harms_itself_alone() {
+    let step = std::env::var("UMLAUT_JUMP_STEP").unwrap_or("23".into());
     for_each_user(|host| {
         let bind = format!("{}:/shared:ro", host.shared().display());
         // Beside each other: the kernel has patience with those that do not answer.
         std::thread::scope(|scope| {
             for case in ["counters", "scribble", "jumps", "hide", "elsewhere", "storms"] {
-                let bind = &bind;
+                let (bind, step) = (&bind, &step);
                 scope.spawn(move || {
-                    let said = host.run(&["--platform", "stub", "--bind", bind, "/shared/stub", case]);
+                    let said = host.run(&["--platform", "stub", "--bind", bind, "/shared/stub", case, step]);
                     assert!(said.ends_with("alive\n"), "{case}: {said}");
                     if case == "storms" {
                         assert!(said.contains("ended in time 1\n"), "{said}");
@@ -317,30 +248,6 @@ fn a_guest_that_spoils_its_stub_harms_itself_alone() {
             }
         });
     });
-}
-
-/// All descendants of a process, as the host lists them.
-fn descendants(pid: u32) -> BTreeSet<u32> {
-    let parent = |pid: u32| -> Option<u32> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
-    };
-    let all: Vec<u32> = fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect();
-    let mut found = BTreeSet::from([pid]);
-    loop {
-        let more: Vec<u32> = all
-            .iter()
-            .copied()
-            .filter(|pid| !found.contains(pid) && parent(*pid).is_some_and(|parent| found.contains(&parent)))
-            .collect();
-        if more.is_empty() {
-            return found;
-        }
-        found.extend(more);
-    }
 }
 
 #[test]

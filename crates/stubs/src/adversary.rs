@@ -74,7 +74,7 @@ pub trait Adversary {
 }
 
 /// The fields of a channel: where each begins, and its bytes.
-pub const FIELDS: [(u64, u64); 36] = [
+pub const FIELDS: [(u64, u64); 37] = [
     (TO_KERNEL, 4),
     (TO_GUEST, 4),
     (REASON, 4),
@@ -100,6 +100,7 @@ pub const FIELDS: [(u64, u64); 36] = [
     (BUDGET, 8),
     (READ_CHARS, 16),
     (KEPT, 40),
+    (BLOCKED, 24),
     (DISPATCH, DISPATCHED),
     (MESSAGE, 0x80),
     (PASSED, 128),

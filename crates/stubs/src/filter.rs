@@ -118,6 +118,11 @@ pub fn reachable_host_calls() -> impl Iterator<Item = (String, u64, &'static str
     })
 }
 
+/// The same instructions: where each lies from the start of the stub's text, and the call's number.
+pub fn host_call_places() -> impl Iterator<Item = (u64, u64)> {
+    SLOTS_OF_CALLS.iter().map(|slot| (slot.label.offset(), slot.number.cast_unsigned()))
+}
+
 /// One instruction of the stub that may make a host call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {

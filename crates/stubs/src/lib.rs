@@ -52,7 +52,7 @@ use std::sync::Arc;
 use guest_process::Spawner;
 use platform::{Capabilities, NewProcess, PatchedProgram, Platform, PlatformError};
 
-pub use filter::reachable_host_calls;
+pub use filter::{host_call_places, reachable_host_calls};
 pub use patch::{ExplainedSite, Left, Shape, explain as explain_sites};
 pub use shared::{Options, host_lacks};
 

@@ -14,9 +14,10 @@ pub(crate) fn run(plan: &Plan) {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(&plan.workspace).env("CARGO_TERM_COLOR", "never").env("RUST_BACKTRACE", "0");
         if plan.full {
-            // How long races against hostfs go on, and input from seeds is tried; how many kicks are given.
-            cargo.env("UMLAUT_RACE_SECONDS", "60").env("UMLAUT_FUZZ_SECONDS", "30");
-            cargo.env("UMLAUT_KICKS", "1000000");
+            // How long races against hostfs go on, and input from seeds is tried; how many kicks are given; all bytes of the
+            // stub, and all calls from there.
+            cargo.env("UMLAUT_RACE_SECONDS", "60").env("UMLAUT_FUZZ_SECONDS", "30").env("UMLAUT_KICKS", "1000000");
+            cargo.env("UMLAUT_JUMP_STEP", "1").env("UMLAUT_CALLS_SAMPLE", "1");
         }
         cargo
     };

@@ -1,6 +1,9 @@
 //! What the tests of the command share: running it as one user or another, and finding all that an instance left.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod hostile;
+pub(crate) mod listener;
+
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

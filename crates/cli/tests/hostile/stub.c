@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHANNEL = 0x10000, TEXT = 0x2000, COUNTERS = 0x200, COUNTERS_END = 0x400 };
+enum { CHANNEL = 0x10000, TEXT = 0x3000, COUNTERS = 0x200, COUNTERS_END = 0x400 };
 
 // GS base is where a thread's channel is; the text lies below the first.
 static unsigned char *channel(void) {
@@ -239,7 +239,7 @@ int main(int argc, char **argv) {
         // Many at once: some of them do not answer for as long as the kernel has patience.
         target = channel() - TEXT;
         int live = 0;
-        for (long at = 0; at < TEXT * 3 / 4; at += argc > 2 ? atoi(argv[2]) : 23) {
+        for (long at = 0; at < TEXT; at += argc > 2 ? atoi(argv[2]) : 23) {
             pid_t pid = fork();
             if (pid == 0) {
                 alarm(1);
