@@ -1,7 +1,7 @@
 //! Hostile guests through the product, as the calling user and, started by root, as nobody: ways into the host kernel
 //! that are not system calls, forged frames, the host's file systems inside a root or bind, privileges on a `--rw` root,
 //! names that move while they are walked (`UMLAUT_RACE_SECONDS`, 2, for each), a guest that jumps into its stub (to one byte
-//! in `UMLAUT_JUMP_STEP`, 23), and what guest host processes hold.
+//! in `UMLAUT_JUMP_STEP`, 41), and what guest host processes hold.
 
 mod common;
 
@@ -228,7 +228,7 @@ fn names_that_move_lead_nowhere() {
 /// Our code and memory in its own process are the guest's to spoil: others go on, and nothing is left behind.
 #[test]
 fn a_guest_that_spoils_its_stub_harms_itself_alone() {
-    let step = std::env::var("UMLAUT_JUMP_STEP").unwrap_or("23".into());
+    let step = std::env::var("UMLAUT_JUMP_STEP").unwrap_or("41".into());
     for_each_user(|host| {
         let bind = format!("{}:/shared:ro", host.shared().display());
         // Beside each other: the kernel has patience with those that do not answer.

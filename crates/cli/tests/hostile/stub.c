@@ -239,7 +239,7 @@ int main(int argc, char **argv) {
         // Many at once: some of them do not answer for as long as the kernel has patience.
         target = channel() - TEXT;
         int live = 0;
-        for (long at = 0; at < TEXT; at += argc > 2 ? atoi(argv[2]) : 23) {
+        for (long at = 0; at < TEXT; at += argc > 2 ? atoi(argv[2]) : 41) {
             pid_t pid = fork();
             if (pid == 0) {
                 alarm(1);
