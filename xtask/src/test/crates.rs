@@ -16,7 +16,10 @@ pub(crate) fn run(plan: &Plan) {
         if plan.full {
             // How long races against hostfs go on, and input from seeds is tried; how many kicks are given; all bytes of the
             // stub, and all calls from there.
-            cargo.env("UMLAUT_RACE_SECONDS", "60").env("UMLAUT_FUZZ_SECONDS", "30").env("UMLAUT_KICKS", "1000000");
+            cargo
+                .env("UMLAUT_RACE_SECONDS", "60")
+                .env("UMLAUT_FUZZ_SECONDS", "30")
+                .env("UMLAUT_KICKS", "1000000");
             cargo.env("UMLAUT_JUMP_STEP", "1").env("UMLAUT_CALLS_SAMPLE", "1");
         }
         cargo
