@@ -8,6 +8,9 @@
 //! umlaut was started with, and so does a kernel thread that has seen no stop for so long: a ticker thread sees to
 //! it, asleep whenever nothing runs.
 //!
+//! A kernel thread that begins with a new task is held from the start, one on each CPU: most of what a shell makes lives for
+//! some dozens of stops, each of which would cost a wake-up across CPUs while another CPU is idle.
+//!
 //! A platform whose two sides can watch each other's words may have them *apart*: on different CPUs, neither asleep.
 
 use std::sync::Arc;
@@ -25,6 +28,8 @@ const TICK: Duration = Duration::from_millis(4);
 const NOWHERE: i32 = -1;
 /// Runs on one CPU after which a kernel thread is held there.
 const STEADY: u32 = 16;
+/// Runs for which a new guest thread's kernel thread is held from the beginning: a short program's whole life.
+const CHILDHOOD: u64 = 256;
 /// Anywhere but on its kernel thread's CPU.
 const APART: i32 = -2;
 
@@ -35,6 +40,8 @@ pub struct Placement {
     pins: Mutex<Vec<Arc<Pin>>>,
     /// For each CPU, whether a kernel thread is held there: one at most, or the others could not spread.
     taken: Arc<[AtomicBool]>,
+    /// The same of those that have begun just now.
+    cradles: Arc<[AtomicBool]>,
     ticker: Ticker,
 }
 
@@ -49,7 +56,10 @@ pub struct Pin {
     change: Mutex<()>,
     /// Where the tracer is held, or [`NOWHERE`]. Changed under `change`.
     held: AtomicI32,
+    /// Held as one that has begun just now: `held` is a place among `cradles`, not `taken`. Changed under `change`.
+    is_new: AtomicBool,
     taken: Arc<[AtomicBool]>,
+    cradles: Arc<[AtomicBool]>,
     /// Runs since the tracee was last moved; written by its tracer only.
     steady: AtomicU32,
     /// Where it may run, if that is less than all.
@@ -83,6 +93,7 @@ impl Placement {
             allowed: allowed.filter(|set| set.count() > 1),
             pins: Mutex::default(),
             taken: (0..CpuSet::MAX_CPU).map(|_| AtomicBool::new(false)).collect(),
+            cradles: (0..CpuSet::MAX_CPU).map(|_| AtomicBool::new(false)).collect(),
             ticker: Ticker::default(),
         }
     }
@@ -101,13 +112,21 @@ impl Placement {
             cpu: AtomicI32::new(NOWHERE),
             change: Mutex::new(()),
             held: AtomicI32::new(NOWHERE),
+            is_new: AtomicBool::new(false),
             taken: Arc::clone(&self.taken),
+            cradles: Arc::clone(&self.cradles),
             steady: AtomicU32::new(0),
             cpus: Mutex::new(None),
             runs: AtomicU64::new(0),
             seen: AtomicU64::new(0),
         });
-        self.pins.lock().push(Arc::clone(&pin));
+        let mut pins = self.pins.lock();
+        // After an exec in a fresh process it is the same thread that goes on.
+        if !pins.iter().any(|before| before.tracer == pin.tracer && before.bequeath(&pin)) {
+            pin.cradle(i32::try_from(sched_getcpu()).unwrap_or(NOWHERE));
+        }
+        pins.push(Arc::clone(&pin));
+        drop(pins);
         Some(pin)
     }
 
@@ -129,10 +148,24 @@ impl Placement {
                 pin.place(&only(here), here);
             } else if !pin.held() {
                 pin.hold(here);
+            } else if pin.is_new.load(Ordering::Relaxed) {
+                self.grow_up(pin, here);
             }
         }
         pin.step();
         self.ticker.alert();
+    }
+
+    /// On the tracer's thread: what was new is so no longer after a while, and is held on only if no other is.
+    fn grow_up(&self, pin: &Pin, here: i32) {
+        if pin.runs.load(Ordering::Relaxed) < 2 * CHILDHOOD {
+            return;
+        }
+        if !pin.keep(here)
+            && let Some(allowed) = &self.allowed
+        {
+            pin.release(&pin.cpus.lock().unwrap_or(*allowed));
+        }
     }
 
     /// The CPUs that umlaut may use, if it places guest threads at all.
@@ -210,6 +243,47 @@ impl Pin {
         self.taken.get(usize::try_from(cpu).ok()?)
     }
 
+    fn cradle_of(&self, cpu: i32) -> Option<&AtomicBool> {
+        self.cradles.get(usize::try_from(cpu).ok()?)
+    }
+
+    /// On the tracer's thread, which begins: holds it here, unless another that has begun just now is.
+    ///
+    /// An idle CPU would draw it away at its first wake-ups, each of which then costs more than most of what it is for.
+    fn cradle(&self, here: i32) {
+        let _change = self.change.lock();
+        if self.cradle_of(here).is_some_and(|cradle| !cradle.swap(true, Ordering::Relaxed)) {
+            self.is_new.store(true, Ordering::Relaxed);
+            self.held.store(here, Ordering::Relaxed);
+            // An error means that this CPU was just taken away: it is let go like any other.
+            let _ = sched_setaffinity(None, &only(here));
+        }
+    }
+
+    /// What holds their common tracer is the other's from now on. `false`: nothing does.
+    fn bequeath(&self, heir: &Pin) -> bool {
+        let _change = self.change.lock();
+        let held = self.held.swap(NOWHERE, Ordering::Relaxed);
+        heir.is_new.store(self.is_new.swap(false, Ordering::Relaxed), Ordering::Relaxed);
+        heir.held.store(held, Ordering::Relaxed);
+        held != NOWHERE
+    }
+
+    /// Its tracer, held as one that is new, is held as one that is not. `false`: another is.
+    fn keep(&self, here: i32) -> bool {
+        let _change = self.change.lock();
+        if self.held.load(Ordering::Relaxed) != here
+            || self.taken(here).is_none_or(|taken| taken.swap(true, Ordering::Relaxed))
+        {
+            return false;
+        }
+        self.is_new.store(false, Ordering::Relaxed);
+        if let Some(cradle) = self.cradle_of(here) {
+            cradle.store(false, Ordering::Relaxed);
+        }
+        true
+    }
+
     /// On the tracer's thread, which is where its tracee is: keeps it there, once it has been for a while.
     fn hold(&self, here: i32) {
         let steady = self.steady.load(Ordering::Relaxed).saturating_add(1);
@@ -229,7 +303,8 @@ impl Pin {
     fn release(&self, cpus: &CpuSet) {
         let _change = self.change.lock();
         let held = self.held.swap(NOWHERE, Ordering::Relaxed);
-        if let Some(taken) = self.taken(held) {
+        let is_new = self.is_new.swap(false, Ordering::Relaxed);
+        if let Some(taken) = if is_new { self.cradle_of(held) } else { self.taken(held) } {
             taken.store(false, Ordering::Relaxed);
             // An error means that it is gone, or that the host has taken those CPUs away.
             let _ = sched_setaffinity(Some(self.tracer), cpus);
@@ -275,4 +350,39 @@ pub fn confine(tid: i32, pin: Option<&Pin>, cpus: &[u64]) {
 pub fn set_nice(tid: i32, nice: i32) {
     // An error means that it has died, or that only the superuser may go down.
     let _ = Pid::from_raw(tid).map(|tid| rustix::process::setpriority_process(Some(tid), nice));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_those_that_begin_on_a_cpu_is_held_there() {
+        let placement = Placement::new(true);
+        let Some(all) = placement.allowed else {
+            return eprintln!("skipped: there is one CPU only");
+        };
+        let cpus = || sched_getaffinity(None).expect("an affinity");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let me = rustix::thread::gettid().as_raw_nonzero().get();
+                let first = placement.add(me).expect("a pin");
+                assert_eq!(cpus().count(), 1);
+                // An exec in a fresh process: another guest thread, the same kernel thread.
+                let second = placement.add(me).expect("a pin");
+                placement.remove(&first);
+                assert_eq!(cpus().count(), 1);
+                // Its child begins where it is, as it may run nowhere else.
+                let child = scope.spawn(|| {
+                    let me = rustix::thread::gettid().as_raw_nonzero().get();
+                    let third = placement.add(me).expect("a pin");
+                    assert!(!third.held());
+                    placement.remove(&third);
+                });
+                child.join().expect("it does not panic");
+                placement.remove(&second);
+                assert!(cpus() == all);
+            });
+        });
+    }
 }
