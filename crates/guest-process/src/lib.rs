@@ -41,7 +41,7 @@ pub use passage::Passage;
 pub use placement::{Pin, Placement, confine, set_nice};
 pub use process::{Process, guest_range};
 pub use slots::Slots;
-pub use spawner::{Spawner, Zygote};
+pub use spawner::{Spawner, Zygote, forks_of};
 
 /// The descriptor of the control socket in every guest process. The lowest number, so that those which host
 /// calls receive into a process without others are known: they follow it.

@@ -71,6 +71,11 @@ pub struct Pin {
 }
 
 impl Pin {
+    /// The one CPU where it may run now.
+    pub fn at(&self) -> Option<i32> {
+        Some(self.cpu.load(Ordering::Relaxed)).filter(|cpu| *cpu >= 0)
+    }
+
     fn pinned(&self) -> bool {
         self.cpu.load(Ordering::Relaxed) != NOWHERE
     }
@@ -103,13 +108,13 @@ impl Placement {
         self.allowed.is_some()
     }
 
-    /// Begins to place `tid`, a stopped tracee of the calling thread.
-    pub fn add(&self, tid: i32) -> Option<Arc<Pin>> {
+    /// Begins to place `tid`, a stopped tracee of the calling thread; `at`: the one CPU where it may run now, if that is known.
+    pub fn add(&self, tid: i32, at: Option<i32>) -> Option<Arc<Pin>> {
         self.allowed?;
         let pin = Arc::new(Pin {
             tid: Pid::from_raw(tid)?,
             tracer: rustix::thread::gettid(),
-            cpu: AtomicI32::new(NOWHERE),
+            cpu: AtomicI32::new(at.unwrap_or(NOWHERE)),
             change: Mutex::new(()),
             held: AtomicI32::new(NOWHERE),
             is_new: AtomicBool::new(false),
@@ -128,6 +133,19 @@ impl Placement {
         pins.push(Arc::clone(&pin));
         drop(pins);
         Some(pin)
+    }
+
+    /// Brings `tid`, which sleeps and has no pin, to the caller's CPU, unless `at` says that it is there; says so then.
+    pub fn bring(&self, tid: i32, at: &mut Option<i32>) {
+        if self.allowed.is_none() {
+            return;
+        }
+        let here = i32::try_from(sched_getcpu()).ok();
+        if *at != here {
+            // An error means that it has died, or that the CPU was just taken away.
+            let moved = sched_setaffinity(Pid::from_raw(tid), &only(here.unwrap_or(0)));
+            *at = moved.ok().and(here);
+        }
     }
 
     /// Ends it. After this the tid is not used any more.
@@ -366,16 +384,16 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let me = rustix::thread::gettid().as_raw_nonzero().get();
-                let first = placement.add(me).expect("a pin");
+                let first = placement.add(me, None).expect("a pin");
                 assert_eq!(cpus().count(), 1);
                 // An exec in a fresh process: another guest thread, the same kernel thread.
-                let second = placement.add(me).expect("a pin");
+                let second = placement.add(me, None).expect("a pin");
                 placement.remove(&first);
                 assert_eq!(cpus().count(), 1);
                 // Its child begins where it is, as it may run nowhere else.
                 let child = scope.spawn(|| {
                     let me = rustix::thread::gettid().as_raw_nonzero().get();
-                    let third = placement.add(me).expect("a pin");
+                    let third = placement.add(me, None).expect("a pin");
                     assert!(!third.held());
                     placement.remove(&third);
                 });

@@ -1,42 +1,45 @@
 //! The spawner: one kernel thread that lives as long as the platform, and the parent of all guest processes (the host
-//! sends PDEATHSIG when the parent *thread* ends). It drives the first guest process, the *zygote*, in which no guest code
+//! sends PDEATHSIG when the parent *thread* ends). It makes the first guest process, the *zygote*, in which no guest code
 //! ever runs; every fresh guest process is a fork of it.
 
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 
 use platform::{Context, NewProcess, PlatformError};
 
-/// A first guest process. Only the thread that made it drives it.
+/// A first guest process that only the thread that made it drives.
 pub trait Zygote: Context + Sized {
     /// Whether its process is gone.
     fn is_dead(&self) -> bool;
 }
 
-type Request = SyncSender<Result<NewProcess, PlatformError>>;
+type Request<T> = SyncSender<Result<T, PlatformError>>;
 
-/// Asks the spawner. Its drop ends the thread, and with that the guest processes.
-pub struct Spawner {
-    requests: Sender<Request>,
+/// Asks the spawner for what only its thread makes. Its drop ends the thread, and with that the guest processes.
+pub struct Spawner<T> {
+    requests: Sender<Request<T>>,
 }
 
-impl Spawner {
-    /// Starts the thread. Comes back when the zygote that `make` makes there stands.
+impl<T: Send + 'static> Spawner<T> {
+    /// Starts the thread, which makes things by what `begin` gives. Comes back when that stands.
     ///
     /// # Errors
-    /// What making it gives.
-    pub fn start<Z: Zygote>(
-        make: impl Fn() -> Result<Z, PlatformError> + Send + 'static,
-    ) -> Result<Spawner, PlatformError> {
-        let (requests, inbox) = channel::<Request>();
+    /// What beginning gives.
+    pub fn start<M: FnMut() -> Result<T, PlatformError>>(
+        begin: impl FnOnce() -> Result<M, PlatformError> + Send + 'static,
+    ) -> Result<Spawner<T>, PlatformError> {
+        let (requests, inbox) = channel::<Request<T>>();
         let (ready, stands) = sync_channel(1);
         let failed = |source| PlatformError { what: "starting the spawner thread", source };
         std::thread::Builder::new()
             .name("spawner".into())
-            .spawn(move || match make() {
-                Ok(zygote) => {
+            .spawn(move || match begin() {
+                Ok(mut make) => {
                     let _ = ready.send(Ok(()));
-                    serve(&make, zygote, &inbox);
+                    for request in inbox {
+                        // Whoever asked may be gone; what was made then ends with the message.
+                        let _ = request.send(make());
+                    }
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -49,11 +52,11 @@ impl Spawner {
         }
     }
 
-    /// A fresh guest process.
+    /// One more.
     ///
     /// # Errors
-    /// What the fork gives.
-    pub fn spawn(&self) -> Result<NewProcess, PlatformError> {
+    /// What making it gives.
+    pub fn ask(&self) -> Result<T, PlatformError> {
         let gone = |_| PlatformError {
             what: "making a guest process",
             source: io::Error::other("the spawner has ended"),
@@ -64,17 +67,21 @@ impl Spawner {
     }
 }
 
-fn serve<Z: Zygote>(make: &impl Fn() -> Result<Z, PlatformError>, mut zygote: Z, inbox: &Receiver<Request>) {
-    for request in inbox {
-        let mut answer = zygote.fork();
+/// On the spawner's thread: fresh guest processes, forks of the zygote that `make` makes there.
+///
+/// # Errors
+/// What making it gives.
+pub fn forks_of<Z: Zygote>(
+    make: impl Fn() -> Result<Z, PlatformError>,
+) -> Result<impl FnMut() -> Result<NewProcess, PlatformError>, PlatformError> {
+    let mut zygote = make()?;
+    Ok(move || {
+        let answer = zygote.fork();
         if answer.is_err() && zygote.is_dead() {
             // Somebody outside has killed it. Its descendants live on; take a new one.
-            answer = make().and_then(|new| {
-                zygote = new;
-                zygote.fork()
-            });
+            zygote = make()?;
+            return zygote.fork();
         }
-        // Whoever asked may be gone; the process then ends with the message.
-        let _ = request.send(answer);
-    }
+        answer
+    })
 }

@@ -29,7 +29,7 @@ mod sys;
 
 use std::sync::Arc;
 
-use guest_process::Spawner;
+use guest_process::{Spawner, forks_of};
 use platform::{Capabilities, NewProcess, Platform, PlatformError};
 
 pub use shared::{Mode, Options};
@@ -41,7 +41,7 @@ pub struct Ptrace {
     capabilities: Capabilities,
     shared: Arc<Shared>,
     /// Guest processes end with it.
-    spawner: Spawner,
+    spawner: Spawner<NewProcess>,
 }
 
 impl Ptrace {
@@ -56,7 +56,7 @@ impl Ptrace {
         let shared = Arc::new(Shared::new(options)?);
         start_thread("deadlines", &shared, |shared| shared.guests.deadlines.watch())?;
         let make = Arc::clone(&shared);
-        let spawner = Spawner::start(move || spawner::make_zygote(&make))?;
+        let spawner = Spawner::start(move || forks_of(move || spawner::make_zygote(&make)))?;
         if shared.guests.placement.enabled() {
             start_thread("placement", &shared, |shared| shared.guests.placement.tick())?;
         }
@@ -89,7 +89,7 @@ impl Platform for Ptrace {
     }
 
     fn spawn(&self) -> Result<NewProcess, PlatformError> {
-        self.spawner.spawn()
+        self.spawner.ask()
     }
 }
 

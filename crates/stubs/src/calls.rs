@@ -1,11 +1,13 @@
 //! Host calls in a guest's host thread: records in its channel, carried out by the stub as one order.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use abi::{Errno, UserAddr};
-use guest_process::{Encoded, answer, blocks, encode, guest_range, in_batches};
+use guest_process::{Encoded, Process, answer, blocks, encode, guest_range, in_batches};
 use platform::{HostCall, HostCallError, HostCallFailure};
 
+use crate::channel::Channel;
 use crate::layout::*;
 use crate::thread::{Gone, Guest};
 
@@ -95,33 +97,21 @@ impl Guest {
         true
     }
 
-    /// Sends descriptors with an order. The socket is the process's: held until they are received.
+    /// Sends descriptors with an order.
     pub(crate) fn with_files<T>(
         &mut self,
         files: &[BorrowedFd<'_>],
         order: impl FnOnce(&mut Guest) -> T,
     ) -> Result<T, HostCallError> {
-        self.channel.set32(FILES, u32::try_from(files.len()).unwrap_or(0));
-        if files.is_empty() {
-            return Ok(order(self));
+        let (process, channel) = (Arc::clone(&self.inside.process), Arc::clone(&self.channel));
+        let sent = with_files(&process, &channel, files, || order(self))?;
+        // One that says it is done without having received them would have ever more in flight, of which the host
+        // allows the whole user so many (unix(7): ETOOMANYREFS).
+        if sent.is_left && !self.is_dead() {
+            self.escaped();
+            return Err(HostCallError::Died);
         }
-        let process = std::sync::Arc::clone(&self.inside.process);
-        let control = process.control.lock();
-        match guest_process::send(&control, files) {
-            Ok(()) => {
-                let done = order(self);
-                // One that says it is done without having received them would have ever more in flight, of which the host
-                // allows the whole user so many (unix(7): ETOOMANYREFS).
-                if !self.is_dead() && host::descriptors::is_unreceived(control.as_fd()).unwrap_or(true) {
-                    drop(control);
-                    self.escaped();
-                    return Err(HostCallError::Died);
-                }
-                Ok(done)
-            }
-            Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => Err(HostCallError::Died),
-            Err(error) => Err(HostCallError::Failed(Errno::from_raw(error.raw_os_error()))),
-        }
+        Ok(sent.done)
     }
 
     pub(crate) fn exchange(&mut self, at: UserAddr, old: u32, new: u32) -> Result<u32, Errno> {
@@ -133,5 +123,34 @@ impl Guest {
         self.channel.set(ARGS + 16, new.into());
         self.done(Order::Exchange).map_err(|_| Errno::EFAULT)?;
         if self.channel.get(FAILED) != 0 { Err(Errno::EFAULT) } else { Ok(self.channel.get(RESULT) as u32) }
+    }
+}
+
+/// What came of an order with descriptors.
+pub(crate) struct Sent<T> {
+    pub(crate) done: T,
+    /// They have not been received.
+    pub(crate) is_left: bool,
+}
+
+/// Sends descriptors with an order. The socket is the process's: held until they are received.
+pub(crate) fn with_files<T>(
+    process: &Process,
+    channel: &Channel,
+    files: &[BorrowedFd<'_>],
+    order: impl FnOnce() -> T,
+) -> Result<Sent<T>, HostCallError> {
+    channel.set32(FILES, u32::try_from(files.len()).unwrap_or(0));
+    if files.is_empty() {
+        return Ok(Sent { done: order(), is_left: false });
+    }
+    let control = process.control.lock();
+    match guest_process::send(&control, files) {
+        Ok(()) => {
+            let done = order();
+            Ok(Sent { done, is_left: host::descriptors::is_unreceived(control.as_fd()).unwrap_or(true) })
+        }
+        Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => Err(HostCallError::Died),
+        Err(error) => Err(HostCallError::Failed(Errno::from_raw(error.raw_os_error()))),
     }
 }

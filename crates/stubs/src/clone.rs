@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use abi::Errno;
 use guest_process::{Process, answer, check_in, control_socket};
-use platform::{AddressSpace, Context, NewContext, NewProcess, PlatformError, Registers};
+use platform::{
+    AddressSpace, Context, ExitStatus, HostCallError, NewContext, NewProcess, PlatformError, Registers,
+};
 
 use crate::channel::{Channel, Channels, Lease, wait_until_clear};
 use crate::filter::{CLONE_FORK, CLONE_SHARING, CLONE_THREAD};
@@ -33,12 +35,30 @@ pub(crate) struct Parked {
     slot: u32,
     channel: Arc<Channel>,
     regs: Registers,
+    /// The one CPU where it may run now, if that is known.
+    at: Option<i32>,
 }
 
 impl Parked {
+    /// The first thread of a process.
+    pub(crate) fn first(
+        shared: Arc<Shared>,
+        inside: Inside,
+        slot: u32,
+        channel: Arc<Channel>,
+        regs: Registers,
+        at: Option<i32>,
+    ) -> NewProcess {
+        let space = Arc::clone(&inside.process);
+        let tid = inside.process.tgid;
+        let thread = Box::new(Parked { inside: Some((shared, inside)), tid, slot, channel, regs, at });
+        NewProcess { space, thread }
+    }
+
     fn take(&mut self) -> Option<Guest> {
         let (shared, inside) = self.inside.take()?;
-        Some(Guest::bind(shared, inside, self.tid, self.slot, Arc::clone(&self.channel), self.regs))
+        let channel = Arc::clone(&self.channel);
+        Some(Guest::bind(shared, inside, self.tid, self.slot, channel, self.regs, self.at))
     }
 }
 
@@ -78,74 +98,10 @@ impl Guest {
         });
         let channel = channel.map_err(failed)?;
         let lease = share_memory.then(|| Lease::new(&channels, slot, &channel));
-        let inside = self.make_process(&channels, &channel, slot, lease).map_err(failed)?;
-        let space = Arc::clone(&inside.process);
-        let thread = Parked {
-            tid: inside.process.tgid,
-            inside: Some((Arc::clone(&self.shared), inside)),
-            slot,
-            channel,
-            regs: *self.fetch(),
-        };
-        Ok(NewProcess { space, thread: Box::new(thread) })
-    }
-
-    fn make_process(
-        &mut self,
-        channels: &Arc<Channels>,
-        channel: &Arc<Channel>,
-        slot: u32,
-        lease: Option<Lease>,
-    ) -> io::Result<Inside> {
-        let share_memory = lease.is_some();
-        prepare(&self.shared, channel, slot);
-        if share_memory {
-            put_frame(&self.shared, channel, slot);
-        }
-        let (ours, theirs) = control_socket()?;
-        #[cfg(feature = "testing")]
-        crate::adversary::hurry(&ours)?;
-        self.channel.set(ARGS, u64::from(if share_memory { CLONE_SHARING } else { CLONE_FORK }));
-        self.channel.set(ARGS + 8, u64::from(self.inside.process.parent()));
-        self.channel.set(ARGS + 16, self.shared.layout.channel(slot));
-        let both = [theirs.as_fd(), channels.file()];
-        let files: &[BorrowedFd<'_>] = if share_memory { &both[..1] } else { &both };
-        let shared = Arc::clone(&self.shared);
-        let birth = shared.strays.birth();
-        let ordered = self.with_files(files, |guest| guest.done(Order::Fork));
-        drop(theirs);
-        let cloned = match ordered {
-            Ok(Ok(())) => answer(self.channel.get(RESULT)).map_err(from_errno),
-            Ok(Err(_)) => Err(rustix::io::Errno::SRCH.into()),
-            Err(platform::HostCallError::Failed(errno)) => Err(from_errno(errno)),
-            Err(_) => Err(rustix::io::Errno::SRCH.into()),
-        };
-        // Also if the parent died on the way: a child that it has made by then is ours to end. If there is
-        // none, nobody holds the other end of the socket.
-        let checked_in = check_in(&ours);
-        // One that died before is known by its parent's word only: enough for reaping what is no guest's.
-        let told = || self.inside.process.sibling(i32::try_from(*cloned.as_ref().ok()?).ok()?);
-        let pid = checked_in.as_ref().ok().copied().or_else(told).ok_or(rustix::io::Errno::SRCH)?;
-        // Ours, whether it lives still or not; only a pid that is not of a child of ours is an error.
-        host::wait::wait(pid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
-        let namespace = self.inside.process.namespace.clone();
-        let process = Process::register(
-            Arc::clone(&self.shared.guests),
-            pid,
-            ours,
-            Arc::clone(&channels.slots),
-            namespace,
-        )?;
-        drop(birth);
-        if let Some(lease) = lease {
-            process.keep(lease);
-        }
-        cloned?;
-        checked_in?;
-        self.copy_state_to(channel, slot)?;
-        let process = Arc::new(process);
-        let watch = Arc::new(self.shared.reaper.watch(&process)?);
-        Ok(Inside { process, channels: Arc::clone(channels), watch, handed: Arc::default() })
+        let inside = make_process(self, &channels, &channel, slot, lease).map_err(failed)?;
+        self.copy_state_to(&channel, slot).map_err(failed)?;
+        let (shared, regs, at) = (Arc::clone(&self.shared), *self.fetch(), self.at());
+        Ok(Parked::first(shared, inside, slot, channel, regs, at))
     }
 
     pub(crate) fn clone_thread(&mut self) -> Result<Box<dyn NewContext>, PlatformError> {
@@ -154,9 +110,9 @@ impl Guest {
         let slot = channels.slots.take().ok_or(error(WHAT, Errno::EAGAIN))?;
         match self.make_thread(&channels, slot) {
             Ok((tid, channel)) => {
-                let regs = *self.fetch();
+                let (regs, at) = (*self.fetch(), self.at());
                 let inside = Some((Arc::clone(&self.shared), self.inside.clone()));
-                Ok(Box::new(Parked { inside, tid, slot, channel, regs }))
+                Ok(Box::new(Parked { inside, tid, slot, channel, regs, at }))
             }
             Err(source) => {
                 channels.slots.give_back(slot);
@@ -216,6 +172,86 @@ impl Guest {
         self.inside.channels.clear(self.slot);
         self.inside.channels.slots.give_back(self.slot);
     }
+}
+
+/// Who has processes cloned: a guest thread that sleeps, or the zygote.
+pub(crate) trait Parent {
+    fn shared(&self) -> &Arc<Shared>;
+    fn process(&self) -> &Arc<Process>;
+    fn channel(&self) -> &Arc<Channel>;
+    /// Has it clone, as its channel says.
+    fn fork(&mut self, files: &[BorrowedFd<'_>]) -> Result<Result<(), ExitStatus>, HostCallError>;
+}
+
+impl Parent for Guest {
+    fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    fn process(&self) -> &Arc<Process> {
+        &self.inside.process
+    }
+
+    fn channel(&self) -> &Arc<Channel> {
+        &self.channel
+    }
+
+    fn fork(&mut self, files: &[BorrowedFd<'_>]) -> Result<Result<(), ExitStatus>, HostCallError> {
+        self.with_files(files, |guest| guest.done(Order::Fork))
+    }
+}
+
+/// Has a process cloned whose first thread has `channel`. `lease`: it shares its parent's memory.
+pub(crate) fn make_process(
+    parent: &mut impl Parent,
+    channels: &Arc<Channels>,
+    channel: &Channel,
+    slot: u32,
+    lease: Option<Lease>,
+) -> io::Result<Inside> {
+    let (shared, process) = (Arc::clone(parent.shared()), Arc::clone(parent.process()));
+    let share_memory = lease.is_some();
+    prepare(&shared, channel, slot);
+    if share_memory {
+        put_frame(&shared, channel, slot);
+    }
+    let (ours, theirs) = control_socket()?;
+    #[cfg(feature = "testing")]
+    crate::adversary::hurry(&ours)?;
+    let words = parent.channel();
+    words.set(ARGS, u64::from(if share_memory { CLONE_SHARING } else { CLONE_FORK }));
+    words.set(ARGS + 8, u64::from(process.parent()));
+    words.set(ARGS + 16, shared.layout.channel(slot));
+    let both = [theirs.as_fd(), channels.file()];
+    let files: &[BorrowedFd<'_>] = if share_memory { &both[..1] } else { &both };
+    let birth = shared.strays.birth();
+    let ordered = parent.fork(files);
+    drop(theirs);
+    let cloned = match ordered {
+        Ok(Ok(())) => answer(parent.channel().get(RESULT)).map_err(from_errno),
+        Ok(Err(_)) => Err(rustix::io::Errno::SRCH.into()),
+        Err(HostCallError::Failed(errno)) => Err(from_errno(errno)),
+        Err(_) => Err(rustix::io::Errno::SRCH.into()),
+    };
+    // Also if the parent died on the way: a child that it has made by then is ours to end. If there is
+    // none, nobody holds the other end of the socket.
+    let checked_in = check_in(&ours);
+    // One that died before is known by its parent's word only: enough for reaping what is no guest's.
+    let told = || process.sibling(i32::try_from(*cloned.as_ref().ok()?).ok()?);
+    let pid = checked_in.as_ref().ok().copied().or_else(told).ok_or(rustix::io::Errno::SRCH)?;
+    // Ours, whether it lives still or not; only a pid that is not of a child of ours is an error.
+    host::wait::wait(pid, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG)?;
+    let (guests, slots) = (Arc::clone(&shared.guests), Arc::clone(&channels.slots));
+    let made = Process::register(guests, pid, ours, slots, process.namespace.clone())?;
+    drop(birth);
+    if let Some(lease) = lease {
+        made.keep(lease);
+    }
+    cloned?;
+    checked_in?;
+    let made = Arc::new(made);
+    let watch = Arc::new(shared.reaper.watch(&made)?);
+    Ok(Inside { process: made, channels: Arc::clone(channels), watch, handed: Arc::default() })
 }
 
 /// What a channel holds before its thread begins.

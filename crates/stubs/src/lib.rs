@@ -8,7 +8,7 @@
 //! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `marshal` (memory that goes
 //! along), `spin` (two CPUs for a pair), `registers`, `kick`, `calls`, `clone`, `leaf` (what is served without the
 //! kernel), `delegate` (files that guests use by themselves), `patch` (call sites made to jump to the stub), `state`
-//! (x87, SSE, …), `words` (what both sides change), `spawner` (where processes come from), `reaper` (their deaths),
+//! (x87, SSE, …), `words` (what both sides change), `spawner` (where the first process comes from), `zygote` (which that is: all others are its forks), `reaper` (their deaths),
 //! `strays` (processes that nobody ordered), `adversary` (a hostile guest, for tests).
 //!
 //! Neighbours: on `guest-process`; implements the traits of `platform`; the kernel knows only these.
@@ -45,11 +45,13 @@ mod strays;
 mod stub;
 mod thread;
 mod words;
+mod zygote;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use guest_process::Spawner;
+use parking_lot::Mutex;
 use platform::{Capabilities, NewProcess, PatchedProgram, Platform, PlatformError};
 
 pub use filter::{host_call_places, reachable_host_calls};
@@ -59,13 +61,15 @@ pub use shared::{Options, host_lacks};
 use crate::patch::Patcher;
 use crate::shared::Shared;
 use crate::stub::Label;
+use crate::zygote::Zygote;
 
 /// The platform.
 pub struct Stubs {
     capabilities: Capabilities,
     shared: Arc<Shared>,
+    zygote: Mutex<Zygote>,
     /// Guest processes end with it.
-    spawner: Spawner,
+    spawner: Spawner<Zygote>,
     patcher: Option<Patcher>,
 }
 
@@ -89,7 +93,11 @@ impl Stubs {
         start("reaper", |shared| shared.reaper.run())?;
         start("strays", |shared| shared.strays.run(&shared.guests))?;
         let make = Arc::clone(&shared);
-        let spawner = Spawner::start(move || spawner::make_zygote(&make))?;
+        let spawner = Spawner::start(move || {
+            let mut first = Some(spawner::make_zygote(&make)?);
+            Ok(move || first.take().map_or_else(|| spawner::make_zygote(&make), Ok))
+        })?;
+        let zygote = Mutex::new(spawner.ask()?);
         if shared.guests.placement.enabled() {
             start("placement", |shared| shared.guests.placement.tick())?;
         }
@@ -99,7 +107,7 @@ impl Stubs {
             xsave_features: shared.state.features,
         };
         let patcher = options.patch.then(|| Patcher::new(shared.layout.at(Label::umlaut_enter)));
-        Ok(Stubs { capabilities, shared, spawner, patcher })
+        Ok(Stubs { capabilities, shared, zygote, spawner, patcher })
     }
 }
 
@@ -113,7 +121,14 @@ impl Platform for Stubs {
     }
 
     fn spawn(&self) -> Result<NewProcess, PlatformError> {
-        self.spawner.spawn()
+        let mut zygote = self.zygote.lock();
+        let answer = zygote.fork();
+        if answer.is_err() && zygote.is_dead() {
+            // Somebody outside has killed it. Its descendants live on; take a new one.
+            *zygote = self.spawner.ask()?;
+            return zygote.fork();
+        }
+        answer
     }
 }
 

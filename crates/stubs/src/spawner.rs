@@ -6,10 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use guest_process::{
-    Launch, Process, RawCall, Zygote, answer, control_socket, find_vdso, make_in_namespace, read_maps,
-    set_limits,
+    Launch, Process, RawCall, answer, control_socket, find_vdso, make_in_namespace, read_maps, set_limits,
 };
-use platform::{Context, PlatformError, Registers};
+use platform::PlatformError;
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::channel::{Bell, Channel, Channels, Waited};
@@ -18,23 +17,18 @@ use crate::filter;
 use crate::layout::*;
 use crate::shared::Shared;
 use crate::stub::{KICK, Label};
-use crate::thread::{Guest, Inside, in_seconds};
-
-impl Zygote for Guest {
-    fn is_dead(&self) -> bool {
-        Guest::is_dead(self)
-    }
-}
+use crate::thread::{Inside, in_seconds};
+use crate::zygote::Zygote;
 
 fn failed(what: &'static str) -> impl Fn(io::Error) -> PlatformError {
     move |source| PlatformError { what, source }
 }
 
-pub(crate) fn make_zygote(shared: &Arc<Shared>) -> Result<Guest, PlatformError> {
+pub(crate) fn make_zygote(shared: &Arc<Shared>) -> Result<Zygote, PlatformError> {
     make_in_namespace(shared.namespace, |launch| make_zygote_by(shared, launch))
 }
 
-fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Guest, PlatformError> {
+fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Zygote, PlatformError> {
     let channels = Arc::new(Channels::new(0).map_err(failed("making channels"))?);
     let channel = channels.map(0).map_err(failed("mapping a channel"))?;
     prepare(shared, &channel, 0);
@@ -54,13 +48,8 @@ fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Guest, Platfor
     let vdso = boot.set_up(&process).map_err(failed("setting up the first guest process"))?;
     let _ = shared.guests.vdso.set(vdso);
     drop(boot);
-    let regs = Registers::for_new_image(0, 0);
     let inside = Inside { process, channels, watch, handed: Arc::default() };
-    let mut zygote = Guest::bind(Arc::clone(shared), inside, pid, 0, channel, regs);
-    zygote
-        .reset_fp_state()
-        .map_err(|_| failed("setting up the first guest process")(io::ErrorKind::Other.into()))?;
-    Ok(zygote)
+    Ok(Zygote::new(shared, inside, channel))
 }
 
 /// The first guest process before its filter stands.

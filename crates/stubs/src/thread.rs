@@ -31,7 +31,7 @@ const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 /// `SI_KERNEL`.
 const SI_KERNEL: i32 = 0x80;
 /// A guest thread that does not do what it is ordered, or does not answer a kick, for so long is killed.
-const PATIENCE: i64 = 20;
+pub(crate) const PATIENCE: i64 = 20;
 /// The same when its process ends anyway.
 const LAST_PATIENCE: i64 = 2;
 
@@ -81,7 +81,7 @@ pub(crate) enum Gone {
 }
 
 impl Guest {
-    /// Takes over a thread that waits for its first order.
+    /// Takes over a thread that waits for its first order; `at`: the one CPU where it may run now, if that is known.
     pub(crate) fn bind(
         shared: Arc<Shared>,
         inside: Inside,
@@ -89,6 +89,7 @@ impl Guest {
         slot: u32,
         channel: Arc<Channel>,
         regs: Registers,
+        at: Option<i32>,
     ) -> Guest {
         let bell = Arc::new(Bell::default());
         inside.watch.add(&bell);
@@ -100,7 +101,7 @@ impl Guest {
         let window = Window::new(inside.process.tgid, &channel);
         Guest {
             space: Arc::clone(&inside.process) as Arc<dyn AddressSpace>,
-            pin: shared.guests.placement.add(tid),
+            pin: shared.guests.placement.add(tid, at),
             shared,
             inside,
             tid,
@@ -125,6 +126,11 @@ impl Guest {
 
     pub(crate) fn is_dead(&self) -> bool {
         self.dead.is_some()
+    }
+
+    /// The one CPU where it may run now, if that is known.
+    pub(crate) fn at(&self) -> Option<i32> {
+        self.pin.as_ref()?.at()
     }
 
     /// Its channel's address in the guest.
