@@ -21,7 +21,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::layout::*;
-use crate::protocol::{self, POSTED, SLEEPING};
+use crate::protocol::{self, SLEEPING};
 
 /// The channels of one address space: a memory file, and which are taken. The file is as long as the channels that have
 /// been mapped need; the guest's mapping of it has room for all.
@@ -256,7 +256,7 @@ pub(crate) fn post(channel: &Channel) -> bool {
         return false;
     }
     let word = channel.word(TO_GUEST);
-    let slept = protocol::post(word);
+    let slept = protocol::post(channel.word(TO_KERNEL), word);
     if slept {
         wake(word, false);
     }
@@ -264,7 +264,7 @@ pub(crate) fn post(channel: &Channel) -> bool {
 }
 
 /// Watches for the guest's post without sleeping, for `span` at most or until the bell rings.
-/// Returns whether it came; it is still to be taken.
+/// Returns whether it came.
 pub(crate) fn watch(channel: &Channel, bell: &Bell, span: Duration) -> bool {
     /// Looks at the words between two at the clock.
     const LOOKS: u32 = 16;
@@ -272,7 +272,7 @@ pub(crate) fn watch(channel: &Channel, bell: &Bell, span: Duration) -> bool {
     let (begun, seen) = (Instant::now(), bell.value());
     loop {
         for _ in 0..LOOKS {
-            if word.load(Ordering::Acquire) == POSTED {
+            if protocol::is_posted(word) {
                 return true;
             }
             std::hint::spin_loop();
@@ -293,7 +293,7 @@ pub(crate) fn wait(channel: &Channel, bell: &Bell, seen: u32, limit: Option<libc
     let word = channel.word(TO_KERNEL);
     let mut first = true;
     loop {
-        if protocol::take(word) {
+        if protocol::is_posted(word) {
             return Waited::Posted;
         }
         if bell.value() != seen {

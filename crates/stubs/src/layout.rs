@@ -17,43 +17,48 @@ pub(crate) const CHANNELS_SIZE: u64 = SLOTS * SIZE;
 /// Bytes kept for the text.
 pub(crate) const TEXT_SIZE: u64 = 3 * PAGE_SIZE;
 
-// Offsets in a channel.
+// Offsets in a channel. The first 64 bytes are one cache line, and all that the two sides exchange at an ordinary call:
+// between two CPUs a line takes as long to move as a hundred instructions.
 /// u32: posted by the guest, read by the kernel.
 pub(crate) const TO_KERNEL: u64 = 0x00;
 /// u32: posted by the kernel, read by the guest.
 pub(crate) const TO_GUEST: u64 = 0x04;
-/// u32: why the guest posted.
+/// u8: why the guest posted; above: the number of a call by a patched site, [`DISPATCHED`] for all that are not below.
 pub(crate) const REASON: u64 = 0x08;
-/// u32: what the kernel wants.
+pub(crate) const REASON_BITS: u32 = 8;
+/// u8: what the kernel wants; above: how many answers the guest is to write to its memory before it goes on.
 pub(crate) const ORDER: u64 = 0x0c;
+pub(crate) const ORDER_BITS: u32 = 8;
+/// u64 × 6: a call's arguments. The first is where the kernel puts the result.
+pub(crate) const CALL: u64 = 0x10;
 /// u32: a kick came while the thread was in the stub.
-pub(crate) const PENDING: u64 = 0x10;
+pub(crate) const PENDING: u64 = 0x40;
 /// u32: cleared by the host when the thread is gone.
-pub(crate) const ALIVE: u64 = 0x14;
+pub(crate) const ALIVE: u64 = 0x44;
 /// u32: records of a list of calls.
-pub(crate) const CALLS: u64 = 0x18;
+pub(crate) const CALLS: u64 = 0x48;
 /// u32: descriptors that come with an order.
-pub(crate) const FILES: u64 = 0x1c;
+pub(crate) const FILES: u64 = 0x4c;
 /// u64: where the guest's extended state lies; 0: in the processor.
-pub(crate) const FP: u64 = 0x20;
+pub(crate) const FP: u64 = 0x50;
 /// u64: result of an order.
-pub(crate) const RESULT: u64 = 0x28;
+pub(crate) const RESULT: u64 = 0x58;
 /// u64: how far a list of calls came, in bytes of records; whether an exchange faulted.
-pub(crate) const FAILED: u64 = 0x30;
+pub(crate) const FAILED: u64 = 0x60;
 /// u64: the channel's own address.
-pub(crate) const SELF: u64 = 0x38;
+pub(crate) const SELF: u64 = 0x68;
 /// u64: what GS base is to be when the guest runs.
-pub(crate) const GS: u64 = 0x40;
+pub(crate) const GS: u64 = 0x70;
 /// u64: the features of the extended state.
-pub(crate) const FEATURES: u64 = 0x48;
+pub(crate) const FEATURES: u64 = 0x78;
 /// u64 × 3: arguments of an order.
-pub(crate) const ARGS: u64 = 0x50;
+pub(crate) const ARGS: u64 = 0x80;
 /// u32: for how many ticks of the time-stamp counter the guest watches for an order before it sleeps.
-pub(crate) const SPIN: u64 = 0x68;
-/// u32: answers that the guest writes to its memory before it goes on.
-pub(crate) const ANSWER_COUNT: u64 = 0x6c;
+pub(crate) const SPIN: u64 = 0x98;
+/// u32: the answers of the order, as the stub has noted them.
+pub(crate) const ANSWER_COUNT: u64 = 0x9c;
 /// The last signal: u32 number, u32 code, u64 address, u32 architecture, u64 error code, trap number, cr2.
-pub(crate) const SIGNAL: u64 = 0x70;
+pub(crate) const SIGNAL: u64 = 0xa0;
 /// The guest's registers, as `user_regs_struct`: `rip` to `ss` are what `iretq` takes.
 pub(crate) const REGS: u64 = 0x100;
 /// u32 × 7: what the leaves that tell who one is answer.
@@ -117,7 +122,7 @@ pub(crate) const FRAME: u64 = SIZE - 0x1000;
 
 /// Why a guest thread posted.
 pub(crate) mod reason {
-    /// A system call by a patched site.
+    /// A system call by a patched site, whose number stands above.
     pub(crate) const CALLED: u32 = 1;
     /// A signal: SIGSYS or a fault.
     pub(crate) const TRAPPED: u32 = 2;

@@ -10,14 +10,16 @@ pub(crate) const EMPTY: u32 = 0;
 pub(crate) const POSTED: u32 = 1;
 pub(crate) const SLEEPING: u32 = 2;
 
-/// Posts on a word. `true`: its reader sleeps, and is to be woken.
-pub(crate) fn post(word: &AtomicU32) -> bool {
-    word.swap(POSTED, Ordering::AcqRel) == SLEEPING
+/// Posts on `theirs`. `true`: its reader sleeps, and is to be woken. What was posted on `ours`, which the caller reads, is
+/// taken by that: its writer is silent until it has seen the post.
+pub(crate) fn post(ours: &AtomicU32, theirs: &AtomicU32) -> bool {
+    ours.store(EMPTY, Ordering::Relaxed);
+    theirs.swap(POSTED, Ordering::AcqRel) == SLEEPING
 }
 
-/// Takes what was posted on a word, if something was.
-pub(crate) fn take(word: &AtomicU32) -> bool {
-    word.compare_exchange(POSTED, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok()
+/// Whether something was posted on the word that the caller reads.
+pub(crate) fn is_posted(word: &AtomicU32) -> bool {
+    word.load(Ordering::Acquire) == POSTED
 }
 
 /// Says on a word that its reader goes to sleep, for as long as it says so. `false`: look again. Whatever else is there (a
@@ -50,7 +52,7 @@ impl Marks {
         }
         // Pairs with the fence in `begin`: either it sees the kick, or we see it running.
         fence(Ordering::SeqCst);
-        self.running.load(Ordering::SeqCst)
+        self.running.load(Ordering::Relaxed)
     }
 
     /// Whether a kick has come that is not reported yet.
@@ -60,10 +62,10 @@ impl Marks {
 
     /// The guest is about to run. `false`: a kick has come, and is reported by this.
     pub(crate) fn begin(&self) -> bool {
-        self.running.store(true, Ordering::SeqCst);
+        self.running.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        if self.pending.load(Ordering::SeqCst) {
-            self.running.store(false, Ordering::SeqCst);
+        if self.pending.load(Ordering::Relaxed) {
+            self.running.store(false, Ordering::Relaxed);
             self.reported();
             return false;
         }
@@ -72,7 +74,7 @@ impl Marks {
 
     /// The guest has handed over.
     pub(crate) fn end(&self) {
-        self.running.store(false, Ordering::SeqCst);
+        self.running.store(false, Ordering::Release);
     }
 
     /// A kick is being reported. What was done before it happened-before this.

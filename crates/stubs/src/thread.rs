@@ -60,6 +60,10 @@ pub(crate) struct Guest {
     changed: bool,
     /// It came by a patched site, and may go back by the short way.
     by_call: bool,
+    /// The result of the call that it came with so.
+    value: u64,
+    /// Its extended state lies in the channel.
+    state_saved: bool,
     kick: Arc<Kick>,
     dead: Option<ExitStatus>,
     pin: Option<Arc<Pin>>,
@@ -113,6 +117,9 @@ impl Guest {
             known: true,
             changed: true,
             by_call: false,
+            value: 0,
+            // A new thread begins with a copy of its parent's.
+            state_saved: true,
             kick: Arc::new(kick),
             dead: None,
             spin: Spin::default(),
@@ -142,6 +149,9 @@ impl Guest {
     pub(crate) fn fetch(&mut self) -> &mut Registers {
         if !self.known {
             self.regs = registers::read(&self.channel, self.channel_address());
+            if self.by_call {
+                self.regs.rax = self.value;
+            }
             self.gs_base = self.regs.gs_base;
             self.known = true;
         }
@@ -168,12 +178,13 @@ impl Guest {
             return Err(Gone::Died(status));
         }
         self.counters.add(Event::HandOver, 1);
-        if order.resumes() {
-            self.window.leave();
+        let answers = if order.resumes() {
+            self.window.leave()
         } else {
             self.window.settle();
-        }
-        self.channel.set32(ORDER, order as u32);
+            0
+        };
+        self.channel.set32(ORDER, order as u32 | answers << ORDER_BITS);
         let apart = self.pin.as_ref().is_some_and(|pin| {
             self.shared.guests.placement.before_run(pin);
             pin.is_apart()
@@ -276,7 +287,7 @@ impl Guest {
             libc::SIGSYS => {
                 self.counters.add(Event::ByTrap, 1);
                 let arch = self.channel.get32(SIGNAL + 16);
-                self.call(arch == AUDIT_ARCH_X86_64)
+                self.trapped_call(arch == AUDIT_ARCH_X86_64)
             }
             libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP if code > 0 => {
                 let addr = UserAddr(self.channel.get(SIGNAL + 8));
@@ -288,8 +299,22 @@ impl Guest {
         }
     }
 
-    /// A system call, its registers in the channel.
-    fn call(&mut self, native: bool) -> Trap {
+    /// A system call by a patched site, `number` as the stub tells it.
+    fn call(&mut self, number: u32) -> Trap {
+        self.by_call = true;
+        self.value = Errno::ENOSYS.as_result();
+        let number = u64::from(number);
+        let number = if number < DISPATCHED { number } else { self.channel.get(REGS + 10 * 8) };
+        let args = [0, 1, 2, 3, 4, 5].map(|index| self.channel.get(CALL + index * 8));
+        // What came with it.
+        if let Some(shape) = self.shared.shapes.get(number as usize) {
+            self.window.arrived(*shape);
+        }
+        Trap::Syscall(SyscallEntry { number, args, native: true })
+    }
+
+    /// A system call by SIGSYS, its registers in the channel.
+    fn trapped_call(&mut self, native: bool) -> Trap {
         let word = |index: u64| self.channel.get(REGS + index * 8);
         let entry = SyscallEntry {
             number: word(10),
@@ -298,15 +323,6 @@ impl Guest {
         };
         self.channel.set(REGS + 10 * 8, Errno::ENOSYS.as_result());
         Trap::Syscall(entry)
-    }
-
-    /// A call has come by a patched site, with what its arguments point at.
-    fn marshal(&self, call: &Trap) {
-        if let Trap::Syscall(entry) = call
-            && let Some(shape) = self.shared.shapes.get(entry.number as usize)
-        {
-            self.window.arrived(*shape);
-        }
     }
 
     /// Runs what the kernel ordered, which does not end by a kick.
@@ -338,6 +354,7 @@ impl Guest {
 
     /// Where the extended state lies, after it has been saved: an offset in the channel with room for it.
     fn saved_state(&mut self) -> Result<u64, Errno> {
+        self.state_saved = true;
         if self.channel.get(FP) == 0 {
             self.done(Order::SaveState).map_err(|_| Errno::ESRCH)?;
         }
@@ -371,31 +388,33 @@ impl Context for Guest {
             self.kick.end();
             return Trap::Exception(Exception::of_signal(libc::SIGSEGV, SI_KERNEL, UserAddr::NULL));
         }
-        let order =
-            if self.by_call && self.channel.get(FP) == 0 { Order::ResumeCall } else { Order::ResumeFull };
+        let order = if self.by_call && !self.state_saved { Order::ResumeCall } else { Order::ResumeFull };
         if order == Order::ResumeFull {
             let gs = if self.gs_base == 0 { self.channel_address() } else { self.gs_base };
             self.channel.set(GS, gs);
+            if self.by_call {
+                self.channel.set(REGS + 10 * 8, self.value);
+            }
+        } else {
+            self.channel.set(CALL, self.value);
         }
         self.known = false;
         let mut reason = self.closing(order).and_then(|order| self.order(order, true));
         if matches!(reason, Ok(reason::UNANSWERED)) {
             // The result is not where the call was to put it. Behind a handler's frame there is none to be changed.
             if order == Order::ResumeCall {
-                self.channel.set(REGS + 10 * 8, Errno::EFAULT.as_result());
+                self.channel.set(CALL, Errno::EFAULT.as_result());
             }
             reason = self.order(order, true);
         }
         self.kick.end();
         self.by_call = false;
+        self.state_saved = false;
         crate::leaf::count(&self.channel, &mut self.served, &self.counters);
         match reason {
-            Ok(reason::CALLED) => {
-                self.by_call = true;
+            Ok(word) if word & ((1 << REASON_BITS) - 1) == reason::CALLED => {
                 self.counters.add(Event::BySite, 1);
-                let call = self.call(true);
-                self.marshal(&call);
-                call
+                self.call(word >> REASON_BITS)
             }
             Ok(reason::TRAPPED) => self.trapped(),
             Ok(reason::KICKED) => {
@@ -422,7 +441,11 @@ impl Context for Guest {
 
     fn set_result(&mut self, value: u64) {
         self.regs.rax = value;
-        self.channel.set(REGS + 10 * 8, value);
+        if self.by_call {
+            self.value = value;
+        } else {
+            self.channel.set(REGS + 10 * 8, value);
+        }
     }
 
     fn registers(&mut self) -> &Registers {
@@ -446,6 +469,7 @@ impl Context for Guest {
     fn set_fp_state(&mut self, xsave: &[u8]) -> Result<(), Errno> {
         self.shared.state.check(xsave)?;
         self.channel.write(XSTATE, xsave);
+        self.state_saved = true;
         self.channel.set(FP, self.channel_address() + XSTATE);
         Ok(())
     }

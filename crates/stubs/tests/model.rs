@@ -67,8 +67,8 @@ impl HostThread {
 }
 
 /// Posts on a word, and wakes who sleeps on it.
-fn post(word: &AtomicU32, reader: &HostThread) {
-    if protocol::post(word) {
+fn post(ours: &AtomicU32, theirs: &AtomicU32, reader: &HostThread) {
+    if protocol::post(ours, theirs) {
         reader.wake();
     }
 }
@@ -122,7 +122,7 @@ impl World {
 
     fn give(&self, order: Order) {
         self.order.store(order as u32, Ordering::Relaxed);
-        post(&self.to_guest, &self.guest);
+        post(&self.to_kernel, &self.to_guest, &self.guest);
     }
 
     /// The kernel's thread: runs the guest (`Guest::run`) until it has seen all `work`. Returns how many kicks it was told of.
@@ -132,7 +132,7 @@ impl World {
             let kicked = !self.marks.begin() || {
                 self.give(Order::Resume);
                 // `channel::wait`.
-                while !protocol::take(&self.to_kernel) {
+                while !protocol::is_posted(&self.to_kernel) {
                     if protocol::mark_sleeping(&self.to_kernel) {
                         self.kernel.sleep_on(&self.to_kernel);
                     }
@@ -178,7 +178,7 @@ impl Stub<'_> {
     fn await_order(&mut self) -> Order {
         loop {
             self.step();
-            if protocol::take(&self.world.to_guest) {
+            if protocol::is_posted(&self.world.to_guest) {
                 break;
             }
             if protocol::mark_sleeping(&self.world.to_guest) {
@@ -194,7 +194,7 @@ impl Stub<'_> {
     fn hand_over(&mut self, reason: Reason) {
         self.world.reason.store(reason as u32, Ordering::Relaxed);
         self.step();
-        post(&self.world.to_kernel, &self.world.kernel);
+        post(&self.world.to_guest, &self.world.to_kernel, &self.world.kernel);
     }
 
     /// `umlaut_check_call` to its jump. `false`: a kick was noted before.

@@ -96,5 +96,11 @@ umlaut_yield_call:
 umlaut_enter_full:
     mov     gs:[{REGS}], r15
     mov     r15, gs:[{SELF}]
+    mov     [r15 + {CALL}], rdi
+    mov     [r15 + {CALL} + 8], rsi
+    mov     [r15 + {CALL} + 16], rdx
+    mov     [r15 + {CALL} + 24], r10
+    mov     [r15 + {CALL} + 32], r8
+    mov     [r15 + {CALL} + 40], r9
     umlaut_save
     jmp     umlaut_bring

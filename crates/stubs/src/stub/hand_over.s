@@ -1,9 +1,11 @@
     // eax: the reason. Posts it to the kernel and waits for an order. r15: the channel. Registers are all
     // free: the guest's lie in the channel. The kernel's word and ours have three states: 0 empty, 1 posted,
-    // 2 its reader sleeps; only the sleeper writes 2.
+    // 2 its reader sleeps; only the sleeper writes 2. Who posts empties the word that it reads itself first: the other
+    // side is silent until then.
     .globl umlaut_hand_over, umlaut_parked, umlaut_wake_call, umlaut_sleep_call
 umlaut_hand_over:
     mov     [r15 + {REASON}], eax
+    mov     dword ptr [r15 + {TO_GUEST}], 0
     mov     eax, 1
     xchg    [r15 + {TO_KERNEL}], eax
     cmp     eax, 2
@@ -18,9 +20,7 @@ umlaut_hand_over:
 umlaut_wake_call:
     syscall
 umlaut_await:
-    mov     eax, 1
-    xor     ecx, ecx
-    lock cmpxchg [r15 + {TO_GUEST}], ecx
+    cmp     dword ptr [r15 + {TO_GUEST}], 1
     je      umlaut_ordered
     // Watches for it, if the kernel says that it does so too (spin.rs).
     mov     r8d, [r15 + {SPIN}]
@@ -31,7 +31,7 @@ umlaut_await:
     lea     r9, [rax + rdx]
 2:  pause
     cmp     dword ptr [r15 + {TO_GUEST}], 1
-    je      umlaut_await
+    je      umlaut_ordered
     rdtsc
     shl     rdx, 32
     add     rax, rdx
@@ -63,6 +63,10 @@ umlaut_parked:
     // The order, by its number.
 umlaut_ordered:
     mov     eax, [r15 + {ORDER}]
+    mov     ecx, eax
+    shr     ecx, {ORDER_BITS}
+    mov     [r15 + {ANSWER_COUNT}], ecx
+    movzx   eax, al
     lea     rcx, [rip + umlaut_orders]
     cmp     eax, {ORDERS}
     jae     umlaut_await

@@ -61,7 +61,12 @@ umlaut_bring_copy:
 umlaut_bring_failed:
 8:  shr     ebp, 8
     jmp     1b
-9:  mov     eax, {CALLED}
+9:  mov     rax, [r15 + {REGS} + 80]
+    mov     ecx, {DISPATCHED}
+    cmp     rax, rcx
+    cmova   rax, rcx
+    shl     eax, {REASON_BITS}
+    or      eax, {CALLED}
     jmp     umlaut_hand_over
 
     // The places of argument registers among the channel's; the last one's neighbour is never looked at.

@@ -3,6 +3,8 @@
     .globl umlaut_resume_call, umlaut_check_call, umlaut_check_call_end
     .globl umlaut_resume_full, umlaut_check_full, umlaut_check_full_end, umlaut_xrstor, umlaut_xrstor_failed
 umlaut_resume_call:
+    mov     rax, [r15 + {CALL}]             // the result
+    mov     [r15 + {REGS} + 80], rax
     cmp     dword ptr [r15 + {ANSWER_COUNT}], 0
     je      umlaut_check_call
     lea     r12, [rip + umlaut_check_call]
