@@ -160,6 +160,11 @@ pub(crate) enum Order {
     CloseResumeFull = 12,
 }
 impl Order {
+    /// Whether it goes with the result of a call.
+    pub(crate) fn answers_call(self) -> bool {
+        matches!(self, Order::ResumeCall | Order::CloseResumeCall)
+    }
+
     /// Whether the guest's own code goes on.
     pub(crate) fn resumes(self) -> bool {
         use Order::*;

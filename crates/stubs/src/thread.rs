@@ -184,11 +184,15 @@ impl Guest {
             self.window.settle();
             0
         };
-        self.channel.set32(ORDER, order as u32 | answers << ORDER_BITS);
         let apart = self.pin.as_ref().is_some_and(|pin| {
             self.shared.guests.placement.before_run(pin);
             pin.is_apart()
         });
+        // The exchanged line is written at once, behind all barriers: the other side may be looking at it.
+        if order.answers_call() {
+            self.channel.set(CALL, self.value);
+        }
+        self.channel.set32(ORDER, order as u32 | answers << ORDER_BITS);
         let slept = channel::post(&self.channel);
         let seen = apart && channel::watch(&self.channel, &self.bell, self.spin.span());
         let reason = self.wait(kicks);
@@ -395,15 +399,13 @@ impl Context for Guest {
             if self.by_call {
                 self.channel.set(REGS + 10 * 8, self.value);
             }
-        } else {
-            self.channel.set(CALL, self.value);
         }
         self.known = false;
         let mut reason = self.closing(order).and_then(|order| self.order(order, true));
         if matches!(reason, Ok(reason::UNANSWERED)) {
             // The result is not where the call was to put it. Behind a handler's frame there is none to be changed.
             if order == Order::ResumeCall {
-                self.channel.set(CALL, Errno::EFAULT.as_result());
+                self.value = Errno::EFAULT.as_result();
             }
             reason = self.order(order, true);
         }
