@@ -6,7 +6,7 @@ use std::time::Instant;
 use abi::OpenFlags;
 use fs_host::{HostFs, HostFsOptions, OwnerMap, Records};
 use sync::SysResult;
-use vfs::{FileSystem, KernelCaller, NewNode, NewNodeKind, OpenHow};
+use vfs::{FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, NewNode, NewNodeKind, NoSpecialFiles, OpenHow};
 
 fn measure(what: &str, mut act: impl FnMut()) {
     act();
@@ -39,6 +39,19 @@ fn main() -> SysResult<()> {
         measure("lookup, in use", || _ = sub.ops.lookup(&sub, b"file"));
         measure("lookup, missing", || _ = sub.ops.lookup(&sub, b"none"));
         measure("open and close", || _ = open());
+        let mounts = MountTable::new(&(host.clone() as std::sync::Arc<dyn FileSystem>), "host", MountFlags::empty());
+        let Some(root) = mounts.root() else { return Err(abi::Errno::EIO.into()) };
+        let files = FdTable::default();
+        let context =
+            || FsContext::new(&mounts, root.clone(), root.clone(), 0, &files, &caller, &NoSpecialFiles);
+        measure("stat of a path", || {
+            _ = vfs::ops::stat(&context(), abi::AT_FDCWD, b"/sub/file", abi::AtFlags::empty());
+        });
+        measure("open and close of a path", || {
+            if let Ok(request) = vfs::ops::OpenRequest::open(OpenFlags::RDONLY, 0) {
+                _ = vfs::ops::open(&context(), abi::AT_FDCWD, b"/sub/file", &request);
+            }
+        });
         let path = dir.path().join("sub/file");
         measure("  the host's stat", || _ = std::fs::symlink_metadata(&path));
         measure("  the host's open and close", || _ = std::fs::File::open(&path));

@@ -49,6 +49,7 @@ mod ops;
 mod options;
 mod places;
 mod record;
+mod seen;
 mod side;
 mod stat;
 mod view;

@@ -19,6 +19,7 @@ use crate::dir::HostDir;
 use crate::error::{component, errno, moved, stale};
 use crate::file::HostFile;
 use crate::node::{Cached, Handle, HostNode};
+use crate::seen;
 use crate::side::HIDDEN;
 use crate::stat::HostStat;
 
@@ -88,7 +89,11 @@ impl HostNode {
             return Ok(false);
         }
         // Something mounted since is looked at anew.
-        Ok(stat.mount == dir.mount || Arc::ptr_eq(&self.child(this, &dir, name, &stat)?, child))
+        let is_still = stat.mount == dir.mount || Arc::ptr_eq(&self.child(this, &dir, name, &stat)?, child);
+        if is_still {
+            seen::note(&self.fs, &stat);
+        }
+        Ok(is_still)
     }
 
     /// Opens this file again for a guest to keep. `ENFILE`: there are no more descriptors for guests.
@@ -155,7 +160,8 @@ impl InodeOps for HostNode {
     }
 
     fn attributes(&self, this: &Arc<Inode>) -> SysResult<Attributes> {
-        self.stat().and_then(|stat| self.shown(this, &stat))
+        let stat = seen::take(&self.fs, self.id).map_or_else(|| self.stat(), Ok)?;
+        self.shown(this, &stat)
     }
 
     fn open(&self, this: &Arc<Inode>, how: OpenHow, _caller: &dyn Caller) -> SysResult<Box<dyn FileOps>> {
@@ -183,6 +189,7 @@ impl InodeOps for HostNode {
             };
             // Else the name was given to another file meanwhile, or to none.
             if noted {
+                seen::note(&self.fs, &stat);
                 return Ok(inode);
             }
         }
@@ -193,26 +200,32 @@ impl InodeOps for HostNode {
     }
 
     fn set_attributes(&self, this: &Arc<Inode>, change: &AttributeChange) -> SysResult<()> {
+        seen::forget();
         self.change(this, change)
     }
 
     fn create(&self, this: &Arc<Inode>, name: &[u8], node: &NewNode<'_>) -> SysResult<Arc<Inode>> {
+        seen::forget();
         self.make(this, name, node)
     }
 
     fn create_unnamed(&self, this: &Arc<Inode>, node: &NewNode<'_>) -> SysResult<Arc<Inode>> {
+        seen::forget();
         self.make_unnamed(this, node)
     }
 
     fn link(&self, this: &Arc<Inode>, name: &[u8], target: &Arc<Inode>) -> SysResult<()> {
+        seen::forget();
         self.add_link(this, name, target)
     }
 
     fn unlink(&self, this: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> SysResult<()> {
+        seen::forget();
         self.remove(this, name, child)
     }
 
     fn rmdir(&self, this: &Arc<Inode>, name: &[u8], child: &Arc<Inode>) -> SysResult<()> {
+        seen::forget();
         self.remove(this, name, child)
     }
 
@@ -224,6 +237,7 @@ impl InodeOps for HostNode {
         to_name: &[u8],
         mode: RenameMode,
     ) -> SysResult<()> {
+        seen::forget();
         self.move_name(this, name, to_dir, to_name, mode)
     }
 
@@ -236,10 +250,12 @@ impl InodeOps for HostNode {
     }
 
     fn set_xattr(&self, this: &Arc<Inode>, name: &[u8], value: &[u8], mode: XattrMode) -> SysResult<()> {
+        seen::forget();
         self.put_xattr(this, name, value, mode)
     }
 
     fn remove_xattr(&self, this: &Arc<Inode>, name: &[u8]) -> SysResult<()> {
+        seen::forget();
         self.drop_xattr(this, name)
     }
 

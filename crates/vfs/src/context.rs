@@ -8,7 +8,9 @@ use std::sync::Arc;
 use abi::{Errno, FileType, OpenFlags};
 use sync::{SysError, SysResult, Waiter};
 
-use crate::{Caller, Cred, FdTable, FileDescription, FileOps, Inode, MountTable, OpenHow, Path};
+use crate::{
+    Caller, Cred, FdTable, FileDescription, FileOps, Inode, MountTable, OpenHow, Operation, Path,
+};
 
 /// How FIFOs, sockets and devices are opened: by the kernel, whose objects they are.
 pub trait SpecialFiles {
@@ -70,6 +72,7 @@ pub struct FsContext<'a> {
     pub special: &'a dyn SpecialFiles,
     /// Trust no name that changes outside: the second try after `ESTALE` (Linux: LOOKUP_REVAL).
     pub(crate) revalidate_all: Cell<bool>,
+    _operation: Operation,
 }
 
 impl<'a> FsContext<'a> {
@@ -82,7 +85,9 @@ impl<'a> FsContext<'a> {
         caller: &'a dyn Caller,
         special: &'a dyn SpecialFiles,
     ) -> FsContext<'a> {
-        FsContext { mounts, root, cwd, umask, files, caller, special, revalidate_all: Cell::new(false) }
+        let revalidate_all = Cell::new(false);
+        let _operation = Operation::begin();
+        FsContext { mounts, root, cwd, umask, files, caller, special, revalidate_all, _operation }
     }
 
     pub(crate) fn cred(&self) -> &Cred {
@@ -107,6 +112,7 @@ impl<'a> FsContext<'a> {
             caller,
             special: self.special,
             revalidate_all: self.revalidate_all.clone(),
+            _operation: Operation::begin(),
         }
     }
 
