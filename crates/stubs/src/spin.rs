@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 
 /// How long either side watches before it sleeps.
 const SPAN: Duration = Duration::from_micros(20);
-/// The same at the beginning of a stay, when the guest comes up on its new CPU.
-const FIRST_SPAN: Duration = Duration::from_micros(200);
-/// Hand-overs of that beginning. None of them counts as a failure.
-const BEGINNING: u32 = 4;
+/// The same while one of them comes up on its CPU: at the beginning of a stay, and after a failure, since waking takes
+/// longer than [`SPAN`], so that each would find the other asleep for ever.
+const LONG_SPAN: Duration = Duration::from_micros(200);
+/// Hand-overs until both are up. None of them counts as a failure.
+const SETTLING: u32 = 4;
 /// Between two posts of a streak, at most.
 const QUICK: Duration = Duration::from_micros(25);
 /// Hand-overs in a streak: what going apart costs (a move and a wake-up on an idle CPU), in their gain.
@@ -30,7 +31,7 @@ const CREDIT: i32 = 2 * LOSS;
 /// Hand-overs apart between two looks at the host's load.
 const LOOK: u32 = 1024;
 /// Hand-overs of a stay that was worth it.
-const WORTH: u32 = 4096;
+const WORTH: u32 = 512;
 /// What a look that finds no CPU to spare costs: not all credit.
 const CROWD: i32 = CREDIT - 8;
 
@@ -115,11 +116,13 @@ pub(crate) struct Spin {
     credit: i32,
     /// Hand-overs of this stay.
     stay: u32,
+    /// Those to come until both sides are up.
+    settling: u32,
 }
 
 impl Default for Spin {
     fn default() -> Spin {
-        Spin { last: None, streak: 0, needed: STREAK, credit: 0, stay: 0 }
+        Spin { last: None, streak: 0, needed: STREAK, credit: 0, stay: 0, settling: 0 }
     }
 }
 
@@ -138,9 +141,9 @@ impl Spin {
         self.streak = 0;
         // The two of us among them: on its way to sleep the guest is often overtaken by the thread that it wakes.
         let idle = host.running().is_some_and(|running| running <= host.cpus);
-        match host.in_ticks(FIRST_SPAN) {
+        match host.in_ticks(LONG_SPAN) {
             Some(ticks) if idle => {
-                (self.credit, self.stay) = (CREDIT, 0);
+                (self.credit, self.stay, self.settling) = (CREDIT, 0, SETTLING);
                 Next::Part(ticks)
             }
             _ => {
@@ -153,8 +156,9 @@ impl Spin {
     /// The guest has posted, apart. `awake`: neither side slept.
     pub(crate) fn watched(&mut self, host: &Host, awake: bool) -> Next {
         self.stay = self.stay.saturating_add(1);
-        if self.stay <= BEGINNING {
-            let settled = (self.stay == BEGINNING).then(|| host.in_ticks(SPAN)).flatten();
+        if self.settling > 0 {
+            self.settling -= 1;
+            let settled = (self.settling == 0).then(|| host.in_ticks(SPAN)).flatten();
             return settled.map_or(Next::Stay, Next::Watch);
         }
         let crowded =
@@ -165,12 +169,22 @@ impl Spin {
             (false, false) => self.credit - LOSS,
             (_, true) => self.credit - CROWD,
         };
-        if self.credit > 0 { Next::Stay } else { Next::Join }
+        if self.credit <= 0 {
+            return Next::Join;
+        }
+        let ticks = if awake { None } else { host.in_ticks(LONG_SPAN) };
+        match ticks {
+            Some(ticks) => {
+                self.settling = SETTLING;
+                Next::Watch(ticks)
+            }
+            None => Next::Stay,
+        }
     }
 
     /// For how long the kernel's side watches, apart.
     pub(crate) fn span(&self) -> Duration {
-        if self.stay < BEGINNING { FIRST_SPAN } else { SPAN }
+        if self.settling > 0 { LONG_SPAN } else { SPAN }
     }
 
     /// It came together again, by us or by the ticker.
@@ -211,6 +225,16 @@ mod tests {
         assert!(host(1).running().unwrap() >= 1);
     }
 
+    /// At first, and after a failure, both sides have time.
+    fn both_come_up(spin: &mut Spin, host: &Host) {
+        assert_eq!(spin.span(), LONG_SPAN);
+        for _ in 1..SETTLING {
+            assert_eq!(spin.watched(host, false), Next::Stay);
+        }
+        assert!(matches!(spin.watched(host, false), Next::Watch(_)));
+        assert_eq!(spin.span(), SPAN);
+    }
+
     #[test]
     fn a_streak_parts_a_pair_and_failures_join_it() {
         let (host, mut spin) = (host(MANY), Spin::default());
@@ -218,14 +242,11 @@ mod tests {
         // A slow machine may need some: two calls within 25 us.
         let parted = (0..1000).any(|_| matches!(spin.met(&host), Next::Part(ticks) if ticks > 0));
         assert!(parted);
-        // At first both sides have time to come up.
-        assert_eq!(spin.span(), FIRST_SPAN);
-        for _ in 1..BEGINNING {
-            assert_eq!(spin.watched(&host, false), Next::Stay);
+        for _ in 1..CREDIT / LOSS {
+            both_come_up(&mut spin, &host);
+            assert!(matches!(spin.watched(&host, false), Next::Watch(_)));
         }
-        assert!(matches!(spin.watched(&host, false), Next::Watch(_)));
-        assert_eq!(spin.span(), SPAN);
-        assert_eq!(spin.watched(&host, false), Next::Stay);
+        both_come_up(&mut spin, &host);
         assert_eq!(spin.watched(&host, false), Next::Join);
         spin.joined();
         assert_eq!(spin.needed, 2);
@@ -234,10 +255,10 @@ mod tests {
     #[test]
     fn a_stay_that_is_worth_it_lasts() {
         let (mut host, mut spin) = (host(MANY), Spin::default());
-        (spin.credit, spin.stay) = (CREDIT, BEGINNING);
+        spin.credit = CREDIT;
         // One failure in fifty is less than it gains.
-        for n in BEGINNING + 1..LOOK {
-            assert_eq!(spin.watched(&host, n % 50 != 0), Next::Stay);
+        for n in 1..LOOK {
+            assert_ne!(spin.watched(&host, n % 50 != 0), Next::Join);
         }
         // The host has no CPU to spare any more: a failure more, and it is over.
         host.cpus = 0;
