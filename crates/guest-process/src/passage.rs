@@ -8,6 +8,9 @@ pub trait Passage: Send + Sync {
     /// Fills `into` from these ranges of process `tgid`, or leaves it as it is and returns `false`.
     fn read(&self, tgid: i32, from: &[GuestRange], into: &mut [u8]) -> bool;
 
+    /// As [`platform::AddressSpace::read_string`].
+    fn read_string(&self, tgid: i32, at: u64, into: &mut Vec<u8>) -> bool;
+
     /// These ranges are about to be written by another way.
     fn before_write(&self, tgid: i32, to: &[GuestRange]);
 

@@ -207,6 +207,11 @@ impl AddressSpace for Process {
         self.host_ranges(from, |ranges| host::vm::read_process(self.tgid, ranges, into).unwrap_or(0))
     }
 
+    fn read_string(&self, from: UserAddr, into: &mut Vec<u8>) -> bool {
+        let passage = self.guests.passage.as_ref();
+        passage.is_some_and(|passage| passage.read_string(self.tgid, from.0, into))
+    }
+
     fn write(&self, from: &[u8], to: &[GuestRange], reach: Reach) -> usize {
         let room = from.len();
         if let Some(passage) = &self.guests.passage {

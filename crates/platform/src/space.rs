@@ -33,6 +33,12 @@ pub trait AddressSpace: Send + Sync {
     /// Returns the bytes copied; fewer than asked means that the next byte faults. A dead process copies 0.
     fn read(&self, from: &[GuestRange], into: &mut [u8], reach: Reach) -> usize;
 
+    /// Appends the string at `from`, without its zero byte, to `into`, if the platform has it at hand; else nothing is done.
+    fn read_string(&self, from: UserAddr, into: &mut Vec<u8>) -> bool {
+        let _ = (from, into);
+        false
+    }
+
     /// Copies to the guest, likewise.
     fn write(&self, from: &[u8], to: &[GuestRange], reach: Reach) -> usize;
 

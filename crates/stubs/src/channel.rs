@@ -180,24 +180,38 @@ impl Channel {
         byte.store(value, Ordering::Relaxed);
     }
 
+    /// The longs that `len` bytes from `offset` on lie in.
+    fn longs(&self, offset: u64, len: usize) -> &[AtomicU64] {
+        debug_assert!(offset.is_multiple_of(8));
+        let count = len.div_ceil(8);
+        // SAFETY: mapped for as long as `self`, aligned, and only ever accessed as atomics by us.
+        unsafe { std::slice::from_raw_parts(self.at(offset, count * 8).cast().as_ptr(), count) }
+    }
+
     /// Copies out, in longs.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
-        for (at, chunk) in (offset..).step_by(8).zip(into.chunks_mut(8)) {
-            let bytes = self.get(at).to_ne_bytes();
-            for (to, from) in chunk.iter_mut().zip(bytes) {
-                *to = from;
-            }
+        let longs = self.longs(offset, into.len());
+        let (whole, rest) = into.as_chunks_mut::<8>();
+        for (to, long) in whole.iter_mut().zip(longs) {
+            *to = long.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        if let Some(long) = longs.get(whole.len()) {
+            let bytes = long.load(Ordering::Relaxed).to_ne_bytes();
+            rest.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
         }
     }
 
     /// Copies in, in longs; the last one is filled with zeros.
     pub(crate) fn write(&self, offset: u64, from: &[u8]) {
-        for (at, chunk) in (offset..).step_by(8).zip(from.chunks(8)) {
+        let longs = self.longs(offset, from.len());
+        let (whole, rest) = from.as_chunks::<8>();
+        for (from, long) in whole.iter().zip(longs) {
+            long.store(u64::from_ne_bytes(*from), Ordering::Relaxed);
+        }
+        if let Some(long) = longs.get(whole.len()) {
             let mut bytes = [0u8; 8];
-            for (to, from) in bytes.iter_mut().zip(chunk) {
-                *to = *from;
-            }
-            self.set(at, u64::from_ne_bytes(bytes));
+            bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            long.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::layout::*;
 /// A plan's byte for an argument: register (3 bits), kind (5 bits). Kinds below this one: so many words of 8 bytes; above:
 /// elements of 1 << (kind - this - 1) bytes.
 pub(crate) const STRING_KIND: u8 = 25;
-/// Bytes that are brought of a string: as many as the kernel looks at first.
+/// Bytes that are brought of a string, at most, its end among them; a longer one is not brought.
 pub(crate) const STRING_MAX: u64 = 256;
 /// Bytes that are brought of anything else.
 pub(crate) const BYTES_MAX: u64 = 1024;
@@ -156,6 +156,18 @@ impl Window {
         true
     }
 
+    /// Appends the string at `at` to `into`, if it was brought to its end.
+    fn string(&self, at: u64, into: &mut Vec<u8>) -> bool {
+        let pieces = self.brought.get();
+        let Some(piece) = pieces.iter().find(|piece| piece.len > 0 && piece.start == at) else { return false };
+        let mut bytes = [0; STRING_MAX as usize];
+        let Some(bytes) = bytes.get_mut(..piece.len as usize) else { return false };
+        self.channel.read(piece.at, bytes);
+        let Some(end) = bytes.iter().position(|byte| *byte == 0) else { return false };
+        into.extend_from_slice(bytes.get(..end).unwrap_or(&[]));
+        true
+    }
+
     /// What was brought of a range that is written to is no longer what is there.
     fn forget(&self, range: GuestRange) {
         let mut pieces = self.brought.get();
@@ -205,6 +217,10 @@ impl Passage for Marshal {
             read
         })
         .unwrap_or(false)
+    }
+
+    fn read_string(&self, tgid: i32, at: u64, into: &mut Vec<u8>) -> bool {
+        here(tgid, |window| window.string(at, into)).unwrap_or(false)
     }
 
     fn before_write(&self, tgid: i32, to: &[GuestRange]) {
@@ -264,6 +280,9 @@ mod tests {
         let mut bytes = [0; 17];
         assert!(!Marshal.read(-1, &[range(0x10_0000, 17)], &mut bytes));
         assert!(!Marshal.read(-2, &[range(0x10_0000, 7)], &mut [0; 7]));
+        let mut string = b"is ".to_vec();
+        assert!(Marshal.read_string(-1, 0x10_0000, &mut string) && string == b"is a path");
+        assert!(!Marshal.read_string(-1, 0x10_0008, &mut string));
         Marshal.before_write(-1, &[range(0x10_000f, 1)]);
         assert!(!Marshal.read(-1, &[range(0x10_0000, 7)], &mut [0; 7]));
     }

@@ -1,6 +1,6 @@
 //! Copies to and from guest memory.
 
-use abi::{Errno, PAGE_SIZE, UserAddr};
+use abi::{Errno, GUEST_TOP, PAGE_SIZE, UserAddr};
 use platform::{Event, GuestRange, Reach};
 use smallvec::SmallVec;
 use sync::SysResult;
@@ -41,6 +41,11 @@ impl Mm {
     /// Reads a string without its zero byte. `too_long` if there is none within `limit` bytes.
     pub fn read_string(&self, from: UserAddr, limit: usize, too_long: Errno) -> SysResult<Vec<u8>> {
         let mut string = Vec::new();
+        if from.0 < GUEST_TOP && self.space.read_string(from, &mut string) && string.len() < limit {
+            crate::stats::count_copy(Event::CopyIn, Event::BytesIn, string.len());
+            return Ok(string);
+        }
+        string.clear();
         let mut chunk = [0; STRING_CHUNK];
         while string.len() < limit {
             let at = from.checked_add(string.len() as u64).ok_or(Errno::EFAULT)?;

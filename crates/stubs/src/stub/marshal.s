@@ -4,7 +4,7 @@
 
     // To umlaut_hand_over with the call that the channel's registers make. What is brought: a header (address, length)
     // and the bytes, filled up to 8; a header without length ends it.
-    .globl umlaut_bring_copy, umlaut_bring_failed, umlaut_answer_copy, umlaut_answer_failed, umlaut_plans
+    .globl umlaut_bring_copy, umlaut_bring_string, umlaut_bring_failed, umlaut_answer_copy, umlaut_answer_failed, umlaut_plans
 umlaut_bring:
     lea     rbx, [r15 + {BROUGHT}]
     mov     qword ptr [rbx + 8], 0
@@ -31,15 +31,36 @@ umlaut_bring:
     je      2f
     lea     ecx, [rax * 8]
     jmp     4f
-2:  mov     ecx, esi                        // a string: not across a page
+2:  mov     ecx, esi                        // a string: to its end, not across a page
     neg     ecx
     and     ecx, 4095
     mov     eax, {STRING_MAX}
     jz      5f
     cmp     ecx, eax
-    jb      4f
-5:  mov     ecx, eax
-    jmp     4f
+    cmovb   eax, ecx
+5:  mov     [rbx], rsi
+    xor     r10d, r10d
+    lea     rdi, [rbx + 16]
+    movabs  r11, 0x0101010101010101
+    movabs  r12, 0x8080808080808080
+6:  lea     ecx, [r10 + 8]
+    cmp     ecx, eax
+    ja      8f                              // the end of the page is too near
+umlaut_bring_string:
+    mov     r13, [rsi + r10]
+    mov     [rdi + r10], r13
+    mov     r10d, ecx
+    mov     r14, r13                        // a zero byte among them?
+    sub     r13, r11
+    not     r14
+    and     r13, r14
+    test    r13, r12
+    jnz     7f
+    jmp     6b
+7:  mov     [rbx + 8], r10
+    lea     rbx, [rbx + r10 + 16]
+    mov     qword ptr [rbx + 8], 0
+    jmp     8f
 3:  lea     ecx, [rax - {STRING_KIND} - 1]  // elements: their count is the next argument
     mov     rax, [r15 + r9 + {REGS}]
     cmp     rax, {BYTES_MAX}

@@ -105,6 +105,9 @@ umlaut_in_stub:
     lea     r8, [rip + umlaut_bring_failed]
     cmp     rax, rcx
     je      4f
+    lea     rcx, [rip + umlaut_bring_string]
+    cmp     rax, rcx
+    je      4f
     lea     rcx, [rip + umlaut_answer_copy]
     lea     r8, [rip + umlaut_answer_failed]
     cmp     rax, rcx
