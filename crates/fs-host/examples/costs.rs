@@ -6,7 +6,10 @@ use std::time::Instant;
 use abi::OpenFlags;
 use fs_host::{HostFs, HostFsOptions, OwnerMap, Records};
 use sync::SysResult;
-use vfs::{FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, NewNode, NewNodeKind, NoSpecialFiles, OpenHow};
+use vfs::{
+    FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, NewNode, NewNodeKind,
+    NoSpecialFiles, OpenHow,
+};
 
 fn measure(what: &str, mut act: impl FnMut()) {
     act();
@@ -39,7 +42,8 @@ fn main() -> SysResult<()> {
         measure("lookup, in use", || _ = sub.ops.lookup(&sub, b"file"));
         measure("lookup, missing", || _ = sub.ops.lookup(&sub, b"none"));
         measure("open and close", || _ = open());
-        let mounts = MountTable::new(&(host.clone() as std::sync::Arc<dyn FileSystem>), "host", MountFlags::empty());
+        let mounts =
+            MountTable::new(&(host.clone() as std::sync::Arc<dyn FileSystem>), "host", MountFlags::empty());
         let Some(root) = mounts.root() else { return Err(abi::Errno::EIO.into()) };
         let files = FdTable::default();
         let context =

@@ -159,7 +159,9 @@ impl Window {
     /// Appends the string at `at` to `into`, if it was brought to its end.
     fn string(&self, at: u64, into: &mut Vec<u8>) -> bool {
         let pieces = self.brought.get();
-        let Some(piece) = pieces.iter().find(|piece| piece.len > 0 && piece.start == at) else { return false };
+        let Some(piece) = pieces.iter().find(|piece| piece.len > 0 && piece.start == at) else {
+            return false;
+        };
         let mut bytes = [0; STRING_MAX as usize];
         let Some(bytes) = bytes.get_mut(..piece.len as usize) else { return false };
         self.channel.read(piece.at, bytes);

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use abi::{Errno, FileType, OpenFlags};
 use sync::{SysError, SysResult, Waiter};
 
-use crate::{
-    Caller, Cred, FdTable, FileDescription, FileOps, Inode, MountTable, OpenHow, Operation, Path,
-};
+use crate::{Caller, Cred, FdTable, FileDescription, FileOps, Inode, MountTable, OpenHow, Operation, Path};
 
 /// How FIFOs, sockets and devices are opened: by the kernel, whose objects they are.
 pub trait SpecialFiles {
