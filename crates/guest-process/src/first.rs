@@ -5,6 +5,8 @@ use std::io;
 use platform::Vdso;
 use rustix::process::{Pid, Resource, Rlimit};
 
+use crate::CEILING;
+
 /// Added to what umlaut itself has: guests go first when memory runs out.
 const OOM_SCORE_ADJ: i32 = 300;
 
@@ -34,6 +36,23 @@ pub fn set_limits(pid: i32, data: Option<u64>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Tries whether the kernel may copy memory of a guest process: all that guests hand it comes by that.
+///
+/// # Errors
+/// What the host says, with what may forbid it.
+pub fn try_copying(pid: i32, readable: u64) -> io::Result<()> {
+    let mut bytes = [0; 8];
+    match host::vm::read_process(pid, &[(readable, bytes.len())], &mut bytes) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(io::Error::new(
+            error.kind(),
+            format!(
+                "process_vm_readv: {error} (is kernel.yama.ptrace_scope 2 or 3, or does a container's profile forbid it?)"
+            ),
+        )),
+    }
 }
 
 /// A line of the host's `/proc/PID/maps`.
@@ -68,8 +87,47 @@ pub fn read_maps(pid: i32) -> io::Result<Vec<Map>> {
     Ok(text.lines().filter_map(parse).collect())
 }
 
+/// Where the host's vDSO lies, once it is above all of ours: the host puts it there for a process whose places are not
+/// random, but some forbid to ask for that (the default profile of container engines), and then it lies anywhere. So it is
+/// moved, by `call`, which makes a host call in the process; where that fails it goes, and guests do without.
+pub fn settle_vdso(
+    maps: &[Map],
+    mut call: impl FnMut(libc::c_long, [u64; 6]) -> io::Result<u64>,
+) -> Option<Vdso> {
+    /// Between the places that are tried.
+    const STEP: u64 = 1 << 20;
+    const TRIES: u64 = 64;
+    let found = find_vdso(maps)?;
+    // Not the vsyscall page, which has a place of its own.
+    let pieces = || maps.iter().filter(|map| map.is_vdso() && map.start < 1 << 47);
+    let start = pieces().map(|map| map.start).min()?;
+    if start >= CEILING {
+        return Some(found);
+    }
+    let len = found.end.0.checked_sub(start)?;
+    let is_free = |place: &u64| !maps.iter().any(|map| map.start < *place + len && *place < map.end);
+    let place = (1..=TRIES).map(|step| CEILING + step * STEP).find(is_free);
+    let moved = place.filter(|place| {
+        pieces().all(|map| {
+            let (len, flags) = (map.end - map.start, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED);
+            let to = place + (map.start - start);
+            call(libc::SYS_mremap, [map.start, len, len, u64::from(flags.cast_unsigned()), to, 0]).is_ok()
+        })
+    });
+    let Some(place) = moved else {
+        tracing::debug!("no vDSO for guest processes");
+        for map in pieces() {
+            // An error: it has been moved, or nothing may be done about it.
+            let _ = call(libc::SYS_munmap, [map.start, map.end - map.start, 0, 0, 0, 0]);
+        }
+        return None;
+    };
+    let there = |at: abi::UserAddr| abi::UserAddr(place + (at.0 - start));
+    Some(Vdso { vvar: there(found.vvar), image: there(found.image), end: there(found.end) })
+}
+
 /// Where the host's vDSO lies, if there is one.
-pub fn find_vdso(maps: &[Map]) -> Option<Vdso> {
+fn find_vdso(maps: &[Map]) -> Option<Vdso> {
     let image = maps.iter().find(|map| map.name == "[vdso]")?;
     let vvar = maps.iter().find(|map| map.name.starts_with("[vvar"))?;
     Some(Vdso {

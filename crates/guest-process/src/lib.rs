@@ -31,7 +31,7 @@ mod ticker;
 pub use control::{PASSED, check_in, control_socket, send};
 pub use deadline::{Deadlines, Vigil, is_zombie};
 pub use encode::{Encoded, LONGEST_ARRAY, RawCall, answer, blocks, encode, in_batches};
-pub use first::{Map, find_vdso, read_maps, set_limits};
+pub use first::{Map, read_maps, set_limits, settle_vdso, try_copying};
 pub use guests::Guests;
 pub use image::{executable, exiting_image};
 pub use launch::{executable_file, launch};

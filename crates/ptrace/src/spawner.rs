@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use abi::PAGE_SIZE;
 use guest_process::{
-    Launch, Process, RawCall, Slots, Zygote, answer, control_socket, find_vdso, make_in_namespace, read_maps,
-    set_limits,
+    Launch, Process, RawCall, Slots, Zygote, answer, control_socket, make_in_namespace, read_maps,
+    set_limits, settle_vdso, try_copying,
 };
 use platform::{Context, PlatformError, Registers, Trap, Vdso};
 
@@ -67,7 +67,9 @@ fn set_up(zygote: &mut Tracee) -> io::Result<Option<Vdso>> {
     }
     // What the stub closes descriptors by, since Linux 5.9.
     call(zygote, libc::SYS_close_range, [FIRST_PASSED_FD.into(), u32::MAX.into(), 0, 0, 0, 0])?;
+    try_copying(pid, layout.text())?;
     let maps = read_maps(pid)?;
+    let vdso = settle_vdso(&maps, |number, args| call(zygote, number, args));
     for map in maps.iter().filter(|map| !map.is_vdso() && map.start != layout.text()) {
         call(zygote, libc::SYS_munmap, [map.start, map.end - map.start, 0, 0, 0, 0])?;
     }
@@ -88,7 +90,7 @@ fn set_up(zygote: &mut Tracee) -> io::Result<Option<Vdso>> {
     forbid_files(zygote, page);
     install_filter(zygote, page)?;
     zygote.write_ours(page, &[0; PAGE_SIZE as usize])?;
-    Ok(find_vdso(&maps))
+    Ok(vdso)
 }
 
 /// Whether the host intercepts as the mode says: the call that a parked thread makes is one to try it on.

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use guest_process::{
-    Launch, Process, RawCall, answer, control_socket, find_vdso, make_in_namespace, read_maps, set_limits,
+    Launch, Process, RawCall, answer, control_socket, make_in_namespace, read_maps, set_limits, settle_vdso,
+    try_copying,
 };
 use platform::PlatformError;
 use rustix::net::{RecvFlags, SendFlags};
@@ -25,7 +26,12 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> PlatformError {
 }
 
 pub(crate) fn make_zygote(shared: &Arc<Shared>) -> Result<Zygote, PlatformError> {
-    make_in_namespace(shared.namespace, |launch| make_zygote_by(shared, launch))
+    let make = || make_in_namespace(shared.namespace, |launch| make_zygote_by(shared, launch));
+    match make() {
+        // Where places are random (`settle_vdso`) the host's stack may lie where the channels come.
+        Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => make(),
+        made => made,
+    }
 }
 
 fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Zygote, PlatformError> {
@@ -70,12 +76,15 @@ impl Boot<'_> {
         if self.call(libc::SYS_getppid, [0; 6])? != u64::from(process.parent()) {
             return Err(io::Error::other("its parent is not the kernel"));
         }
+        try_copying(pid, layout.text())?;
+        // Nothing of it may lie where ours comes.
+        let maps = read_maps(pid)?;
+        let vdso = settle_vdso(&maps, |number, args| self.call(number, args));
         let read_write = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         let fixed = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
         self.call(libc::SYS_mmap, [layout.channels(), CHANNELS_SIZE, read_write, fixed, 1, 0])?;
         self.call(libc::SYS_close, [1, 0, 0, 0, 0, 0])?;
         self.move_record(layout.channel(0) + WINDOW - 64)?;
-        let maps = read_maps(pid)?;
         let ours = layout.text()..layout.channels() + CHANNELS_SIZE;
         for map in maps.iter().filter(|map| !map.is_vdso() && !ours.contains(&map.start)) {
             self.call(libc::SYS_munmap, [map.start, map.end - map.start, 0, 0, 0, 0])?;
@@ -87,7 +96,7 @@ impl Boot<'_> {
         self.call(libc::SYS_prctl, [libc::PR_SET_NAME as u64, window, 0, 0, 0, 0])?;
         self.forbid_files(window);
         self.install_filter(window)?;
-        Ok(find_vdso(&maps))
+        Ok(vdso)
     }
 
     /// Makes a call there.
