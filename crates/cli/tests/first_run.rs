@@ -2,98 +2,13 @@
 //! try, and ends with 125 (its own failure), 126 (not executable) or 127 (not found). Never a panic.
 //!
 //! Each case runs as the calling user and, started by root, as nobody too.
-#![allow(unsafe_code, reason = "a child gives up system calls between fork and exec")]
-#![allow(clippy::cast_possible_truncation, reason = "numbers of a filter of a few instructions")]
+
+mod common;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-const NOBODY: u32 = 65534;
-
-/// A user, with a directory of their own that is the current one, and the binary beside it.
-struct Host {
-    _parent: tempfile::TempDir,
-    umlaut: PathBuf,
-    dir: PathBuf,
-    nobody: bool,
-}
-
-/// What came of a command.
-struct End {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-impl Host {
-    fn new(nobody: bool) -> Host {
-        let parent = tempfile::tempdir().unwrap();
-        fs::set_permissions(parent.path(), Permissions::from_mode(0o755)).unwrap();
-        let (umlaut, dir) = (parent.path().join("umlaut"), parent.path().join("dir"));
-        // By another process: what we hold open for writing, a test beside this one may hand to a child.
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_umlaut")).arg(&umlaut).status();
-        assert!(copied.unwrap().success());
-        fs::create_dir(&dir).unwrap();
-        if nobody {
-            std::os::unix::fs::chown(&dir, Some(NOBODY), Some(NOBODY)).unwrap();
-        }
-        Host { _parent: parent, umlaut, dir, nobody }
-    }
-
-    /// A shell script; `$U` is umlaut.
-    fn script(&self, text: &str) -> Command {
-        let mut command = Command::new("bash");
-        command.args(["-c", text]).current_dir(&self.dir).env("U", &self.umlaut).stdin(Stdio::null());
-        if self.nobody {
-            command.uid(NOBODY).gid(NOBODY);
-        }
-        command
-    }
-
-    fn run(&self, text: &str) -> End {
-        end(&mut self.script(text))
-    }
-
-    /// An executable file.
-    fn file(&self, name: &str, content: &[u8]) -> &Path {
-        fs::write(self.dir.join(name), content).unwrap();
-        fs::set_permissions(self.dir.join(name), Permissions::from_mode(0o755)).unwrap();
-        &self.dir
-    }
-}
-
-fn end(command: &mut Command) -> End {
-    let output = command.output().unwrap();
-    let end = End {
-        code: output.status.code().unwrap_or(-1),
-        out: String::from_utf8_lossy(&output.stdout).into_owned(),
-        err: String::from_utf8_lossy(&output.stderr).into_owned(),
-    };
-    assert!(!end.err.contains("panicked") && end.code != 101, "{command:?}: a panic: {}", end.err);
-    end
-}
-
-impl End {
-    #[track_caller]
-    fn is(&self, code: i32, out: &str, err: &str) {
-        let fits = self.code == code && self.out.contains(out) && self.err.contains(err);
-        assert!(
-            fits,
-            "wanted {code}, {out:?}, {err:?}: {}\nstdout: {}\nstderr: {}",
-            self.code, self.out, self.err
-        );
-    }
-}
-
-fn for_each_user(test: impl Fn(&Host)) {
-    test(&Host::new(false));
-    if rustix::process::geteuid().is_root() {
-        test(&Host::new(true));
-    }
-}
+use common::user::{end, for_each_user};
 
 /// Which of 0, 1, 2 are open, to whichever of 1 and 2 is.
 const OPEN: &str =
@@ -166,59 +81,6 @@ fn low_limits() {
         if host.nobody {
             host.run("ulimit -u 0; exec $U run true").is(125, "", "ulimit -u");
         }
-    });
-}
-
-/// Makes a child's calls of these numbers fail with EPERM.
-fn deny(command: &mut Command, numbers: &'static [libc::c_long]) {
-    let give_up = move || {
-        let statement = |code: u32, jf, k| libc::sock_filter { code: code as u16, jt: 0, jf, k };
-        let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
-        for number in numbers {
-            let number = u32::try_from(*number).unwrap_or(u32::MAX);
-            filter.push(statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, number));
-            let deny = libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs();
-            filter.push(statement(libc::BPF_RET | libc::BPF_K, 0, deny));
-        }
-        filter.push(statement(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW));
-        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-        // SAFETY: the program lives over the call, which copies it.
-        let done = unsafe {
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
-        };
-        if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-    };
-    // SAFETY: the filter is small; no other thread of the test holds the allocator's lock in a way that a fork breaks
-    // (glibc re-initialises it in the child).
-    unsafe { command.pre_exec(give_up) };
-}
-
-#[test]
-fn hosts_that_forbid_things() {
-    for_each_user(|host| {
-        let mut script = host.script("$U run echo ok; $U check");
-        deny(&mut script, &[libc::SYS_ptrace]);
-        let said = end(&mut script);
-        said.is(0, "ok\n", "");
-        assert!(said.out.contains("--platform auto takes stub\n"), "{}", said.out);
-        // The stub is executed from a memory file.
-        let mut script = host.script("$U run true");
-        deny(&mut script, &[libc::SYS_ptrace, libc::SYS_memfd_create]);
-        end(&mut script).is(125, "", "ptrace");
-        let mut script = host.script("$U check");
-        deny(&mut script, &[libc::SYS_ptrace, libc::SYS_memfd_create]);
-        end(&mut script).is(125, "", "no platform works on this host: stub: ");
-        let mut script = host.script("$U run echo ok");
-        deny(&mut script, &[libc::SYS_unshare, libc::SYS_setns, libc::SYS_mount, libc::SYS_bpf]);
-        end(&mut script).is(0, "ok\n", "");
-        let mut script = host.script("$U run echo ok");
-        deny(&mut script, &[libc::SYS_memfd_create]);
-        end(&mut script).is(0, "ok\n", "stub does not work here");
-        // Without Landlock, and without filters but the first.
-        let mut script = host.script("$U run echo ok; $U check --security");
-        deny(&mut script, &[444, 445, 446]);
-        end(&mut script).is(0, "ok\n", "");
     });
 }
 

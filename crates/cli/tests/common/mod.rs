@@ -1,8 +1,11 @@
 //! What the tests of the command share: running it as one user or another, and finding all that an instance left.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod auxv;
+pub(crate) mod forbid;
 pub(crate) mod hostile;
 pub(crate) mod listener;
+pub(crate) mod user;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
