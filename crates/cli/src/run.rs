@@ -106,6 +106,8 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
         confine::forbid_other_calls(kernel.platform.capabilities().name != "stub")
             .context("confining itself to its host calls")?;
     }
+    // Most of what was needed until now is not needed again.
+    host::residency::release_programs();
     let result = kernel.start(spec).map_err(|error| start_failure(options, &name_space, error));
     let status = result.map(|()| wait(&kernel, console.as_ref()));
     kernel.shut_down();

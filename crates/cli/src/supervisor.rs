@@ -44,6 +44,8 @@ pub(crate) fn become_kernel(clean_up: impl FnOnce()) -> anyhow::Result<OwnedFd> 
         }
         Fork::Parent { child } => {
             drop(signals);
+            // It has done most of what it ever does.
+            host::residency::release_programs();
             let status = watch(child, &to_kernel, &watched);
             clean_up();
             // However the kernel ended: the user's terminal is as it was.

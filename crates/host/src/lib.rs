@@ -2,7 +2,8 @@
 //! `ptrace` (whose requests nobody else needs).
 //!
 //! Main parts: [`vm`] (another process's memory), [`wait`] (stops and deaths of children), [`signal`]
-//! (kicks and dispositions), [`clock`] (CPU time of others), [`descriptors`] (how many guests may have). Neighbours: above it `ptrace`, `kernel`, the file
+//! (kicks and dispositions), [`clock`] (CPU time of others), [`descriptors`] (how many guests may have), [`residency`] (what of its own is in
+//! memory). Neighbours: above it `ptrace`, `kernel`, the file
 //! systems and `cli`; below it `libc` only.
 
 pub mod clock;
@@ -13,6 +14,7 @@ pub mod membarrier;
 pub mod perf;
 pub mod privileges;
 pub mod process;
+pub mod residency;
 pub mod seccomp;
 pub mod signal;
 pub mod streams;
