@@ -243,6 +243,19 @@ impl Bell {
         self.value() & Bell::DEAD != 0
     }
 
+    /// Waits for the death of a process that has been killed, whatever its threads still post.
+    pub(crate) fn wait_until_dead(&self) {
+        loop {
+            let seen = self.value();
+            if seen & Bell::DEAD != 0 {
+                return;
+            }
+            // Whatever it says, the word is looked at again.
+            let _ =
+                rustix::thread::futex::wait(&self.word, rustix::thread::futex::Flags::PRIVATE, seen, None);
+        }
+    }
+
     pub(crate) fn ring_dead(&self) {
         self.word.fetch_or(Bell::DEAD, Ordering::AcqRel);
         wake(&self.word, true);

@@ -266,12 +266,7 @@ impl Guest {
     pub(crate) fn escaped(&mut self) -> ExitStatus {
         tracing::warn!(tid = self.tid, "guest thread left the platform's hands; killed its process");
         self.inside.process.kill();
-        while !self.bell.is_dead() {
-            let seen = self.bell.value();
-            if seen & Bell::DEAD == 0 {
-                channel::wait(&self.channel, &self.bell, seen, None);
-            }
-        }
+        self.bell.wait_until_dead();
         self.died()
     }
 
