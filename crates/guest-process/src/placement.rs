@@ -156,21 +156,28 @@ impl Placement {
         self.pins.lock().retain(|other| !Arc::ptr_eq(other, pin));
     }
 
-    /// On the tracer's thread, before its stopped tracee goes on.
+    /// On the tracer's thread, before its stopped tracee goes on. Apart, the tracer [says](Placement::sleeps) when it no
+    /// longer watches it.
     pub fn before_run(&self, pin: &Pin) {
         let cpu = pin.cpu.load(Ordering::Relaxed);
-        if cpu != APART {
-            let here = i32::try_from(sched_getcpu()).unwrap_or(NOWHERE);
-            if cpu != here {
-                pin.steady.store(0, Ordering::Relaxed);
-                pin.place(&only(here), here);
-            } else if !pin.held() {
-                pin.hold(here);
-            } else if pin.is_new.load(Ordering::Relaxed) {
-                self.grow_up(pin, here);
-            }
-        }
         pin.step();
+        if cpu == APART {
+            return;
+        }
+        let here = i32::try_from(sched_getcpu()).unwrap_or(NOWHERE);
+        if cpu != here {
+            pin.steady.store(0, Ordering::Relaxed);
+            pin.place(&only(here), here);
+        } else if !pin.held() {
+            pin.hold(here);
+        } else if pin.is_new.load(Ordering::Relaxed) {
+            self.grow_up(pin, here);
+        }
+        self.ticker.alert();
+    }
+
+    /// On the tracer's thread, its tracee running: from now on it may compute unseen.
+    pub fn sleeps(&self) {
         self.ticker.alert();
     }
 

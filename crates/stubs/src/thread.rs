@@ -195,6 +195,9 @@ impl Guest {
         self.channel.set32(ORDER, order as u32 | answers << ORDER_BITS);
         let slept = channel::post(&self.channel);
         let seen = apart && channel::watch(&self.channel, &self.bell, self.spin.span());
+        if apart && !seen {
+            self.shared.guests.placement.sleeps();
+        }
         let reason = self.wait(kicks);
         self.place(apart, seen && !slept);
         reason
