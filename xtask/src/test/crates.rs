@@ -2,6 +2,7 @@
 use std::process::{Command, Output};
 
 use super::Plan;
+use super::report::SECOND_TRIES;
 use crate::fuzz::{self, Fuzzer};
 
 /// How long each fuzzer runs with `--full`.
@@ -28,6 +29,7 @@ pub(crate) fn run(plan: &Plan) {
     if nextest {
         let mut all = cargo();
         all.args(["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", "2"]);
+        all.args(["--retries", if plan.full { "0" } else { "1" }]);
         all.args([
             "--failure-output",
             "final",
@@ -37,14 +39,20 @@ pub(crate) fn run(plan: &Plan) {
             "pass",
             "--cargo-quiet",
         ]);
-        count(plan, "cargo nextest run", all.output(), nextest_counts);
+        count(plan, "cargo nextest run", all.output(), nextest_counts, None);
         let mut docs = cargo();
         docs.args(["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"]);
-        count(plan, "cargo test --doc", docs.output(), libtest_counts);
+        count(plan, "cargo test --doc", docs.output(), libtest_counts, None);
     } else {
         let mut all = cargo();
         all.args(["test", "--quiet", "--workspace", "--no-fail-fast", "--", "--test-threads", "2"]);
-        count(plan, "cargo test", all.output(), libtest_counts);
+        let again = |names: &[&str]| {
+            let mut some = cargo();
+            some.args(["test", "--quiet", "--workspace", "--", "--test-threads", "1", "--exact"]).args(names);
+            some.output().is_ok_and(|output| output.status.success())
+        };
+        let again: Option<&Again<'_>> = if plan.full { None } else { Some(&again) };
+        count(plan, "cargo test", all.output(), libtest_counts, again);
     }
     if plan.full {
         fuzz(plan);
@@ -70,8 +78,17 @@ fn fuzz(plan: &Plan) {
 }
 
 type Counts = (usize, usize, usize);
+/// Runs the tests of these names; whether all pass.
+type Again<'a> = dyn Fn(&[&str]) -> bool + 'a;
 
-fn count(plan: &Plan, what: &str, output: std::io::Result<Output>, read: impl Fn(&str) -> Option<Counts>) {
+/// Counts what a run of tests says. Those that failed are run `again`, by name, with nothing beside them.
+fn count(
+    plan: &Plan,
+    what: &str,
+    output: std::io::Result<Output>,
+    read: impl Fn(&str) -> Option<Counts>,
+    again: Option<&Again<'_>>,
+) {
     let output = match output {
         Ok(output) => output,
         Err(error) => return plan.report.failed(what, error.to_string()),
@@ -83,8 +100,15 @@ fn count(plan: &Plan, what: &str, output: std::io::Result<Output>, read: impl Fn
         plan.report.skipped(format!("{what}: ignored tests"), skipped);
     }
     if !output.status.success() || failed > 0 {
-        let names = failures(&text).join(", ");
-        plan.report.failed_times(failed.max(1), format!("{what}: {names}"), text);
+        let names = failures(&text);
+        let title = format!("{what}: {}", names.join(", "));
+        let few = (1..=SECOND_TRIES).contains(&failed) && names.len() == failed;
+        if few && again.is_some_and(|again| again(&names)) {
+            plan.report.passed(failed);
+            plan.report.unsteady(vec![(title, text)]);
+        } else {
+            plan.report.failed_times(failed.max(1), title, text);
+        }
     }
 }
 

@@ -146,20 +146,16 @@ pub(crate) fn matrix(plan: &Plan, programs: &[Program], expectations: &BTreeMap<
     let runs: Vec<(&Program, User)> =
         plan.users.iter().flat_map(|user| programs.iter().map(|program| (program, *user))).collect();
     let name = |(program, user): &(&Program, User)| format!("{} {}", user.word(), program.name);
-    super::in_parallel(
-        plan,
-        "guest",
-        &runs,
-        |(program, _)| program.alone,
-        name,
-        |(program, user)| {
-            if let Some(only) = program.users.filter(|only| *only != user.word()) {
-                plan.report.skipped(format!("guest program for {only} only"), 1);
-            } else if let Err(error) = one(plan, program, *user, expectations) {
-                plan.report.failed(format!("{} {}", user.word(), program.name), format!("{error:#}"));
-            }
-        },
-    );
+    let run = |(program, user): &(&Program, User)| {
+        if let Some(only) = program.users.filter(|only| *only != user.word()) {
+            plan.report.skipped(format!("guest program for {only} only"), 1);
+        } else if let Err(error) = one(plan, program, *user, expectations) {
+            plan.report.failed(format!("{} {}", user.word(), program.name), format!("{error:#}"));
+        }
+    };
+    let trial = |item: &(&Program, User)| plan.report.trial(|| run(item));
+    let results = super::in_parallel(plan, "guest", &runs, |(program, _)| program.alone, name, trial);
+    plan.report.settle(plan.full, runs.into_iter().zip(results).collect(), name, run);
 }
 
 /// One program as one user: natively, then on each platform.

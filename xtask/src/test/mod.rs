@@ -2,7 +2,8 @@
 //!
 //! [`Options`] are the command line, [`Plan`] is what came of them: platforms, users, where things are. The stages:
 //! `setup` (packages), `checks` (format, lints, house rules), `crates` (unit, property and conformance tests of the workspace), `guest` (the matrix of guest
-//! programs), `programs` (real programs). Everything that did not run is said and counted.
+//! programs), `programs` (real programs). Everything that did not run is said and counted. A few tests that fail beside
+//! others are run once more alone; what passes only so is named as unsteady. With `--full` the first run counts.
 mod checks;
 mod crates;
 mod expect;

@@ -114,20 +114,16 @@ pub(crate) fn run(plan: &Plan, scripts: &[Script], expectations: &BTreeMap<Strin
     let runs: Vec<(&Script, User)> =
         plan.users.iter().flat_map(|user| scripts.iter().map(|script| (script, *user))).collect();
     let name = |(script, user): &(&Script, User)| format!("{} {}", user.word(), script.name);
-    super::in_parallel(
-        plan,
-        "programs",
-        &runs,
-        |(script, _)| script.is("alone"),
-        name,
-        |(script, user)| {
-            if let Some(why) = script.unfit(plan, *user) {
-                plan.report.skipped(why, 1);
-            } else if let Err(error) = one(plan, script, *user, expectations) {
-                plan.report.failed(format!("{} {}", user.word(), script.name), format!("{error:#}"));
-            }
-        },
-    );
+    let run = |(script, user): &(&Script, User)| {
+        if let Some(why) = script.unfit(plan, *user) {
+            plan.report.skipped(why, 1);
+        } else if let Err(error) = one(plan, script, *user, expectations) {
+            plan.report.failed(format!("{} {}", user.word(), script.name), format!("{error:#}"));
+        }
+    };
+    let trial = |item: &(&Script, User)| plan.report.trial(|| run(item));
+    let results = super::in_parallel(plan, "programs", &runs, |(script, _)| script.is("alone"), name, trial);
+    plan.report.settle(plan.full, runs.into_iter().zip(results).collect(), name, run);
 }
 
 /// One script as one user: natively, then on each platform.
