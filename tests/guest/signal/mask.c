@@ -366,7 +366,7 @@ CASE(threads_that_change_their_minds_lose_no_signal) {
     pthread_t threads[3];
     for (int i = 0; i < 3; i++) CHECK_EQ(pthread_create(&threads[i], NULL, changes_its_mind, NULL), 0);
     int sent;
-    for (sent = 0; sent < 2000; sent++) {
+    for (sent = 0; sent < 300; sent++) {
         CHECK_OK(sigqueue(getpid(), SIGRTMIN + 1, (union sigval){.sival_int = sent}));
         if (sent % 16 == 0)
             while (__atomic_load_n(&ordered, __ATOMIC_SEQ_CST) <= sent) sched_yield();
@@ -399,7 +399,7 @@ CASE(one_that_blocks_leaves_the_signal_to_another) {
     pthread_barrier_init(&both, NULL, 2);
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, wants_it_in_turn, NULL), 0);
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 50; i++) {
         pthread_barrier_wait(&both);
         CHECK_OK(kill(getpid(), SIGRTMIN + 1));
         while (__atomic_load_n(&ordered, __ATOMIC_SEQ_CST) < 2 * i + 1) sched_yield();
@@ -409,7 +409,7 @@ CASE(one_that_blocks_leaves_the_signal_to_another) {
         CHECK_OK(kill(getpid(), SIGRTMIN + 1));
         while (__atomic_load_n(&ordered, __ATOMIC_SEQ_CST) < 2 * i + 2) sched_yield();
         CHECK_OK(mask_call(SIG_BLOCK, &set, NULL, SIZE));
-        if (i == 299) over = 1;
+        if (i == 49) over = 1;
         pthread_barrier_wait(&both);
     }
     CHECK_EQ(pthread_join(thread, NULL), 0);

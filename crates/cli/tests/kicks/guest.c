@@ -50,7 +50,7 @@ static void handler(int sig, siginfo_t *info, void *context) {
     if ((number & 7) == 0) expect("gettid in the handler", syscall(SYS_gettid), target);
     __atomic_store_n(&arrived, number, __ATOMIC_SEQ_CST);
     __atomic_store_n(&arrived_low, (uint32_t)number, __ATOMIC_SEQ_CST);
-    if (__atomic_exchange_n(&sleepers, 0, __ATOMIC_SEQ_CST)) syscall(SYS_futex, &arrived_low, 129, 1);
+    if (LOAD(sleepers)) syscall(SYS_futex, &arrived_low, 129, 1);
 }
 
 // Some work with a known result, in registers of all kinds.
@@ -116,12 +116,14 @@ static void *run(void *arg) {
 static void await(unsigned long number) {
     struct timespec limit = {.tv_sec = PATIENCE};
     for (int i = 0; i < 64 && LOAD(arrived) < number; i++) __asm__ volatile("pause");
-    while (LOAD(arrived) < number) {
-        unsigned now = LOAD(arrived_low);
-        __atomic_store_n(&sleepers, 1, __ATOMIC_SEQ_CST);
-        if (LOAD(arrived) < number && syscall(SYS_futex, &arrived_low, 128, now, &limit) == -1 && errno == ETIMEDOUT)
+    __atomic_store_n(&sleepers, 1, __ATOMIC_SEQ_CST);
+    for (;;) {
+        uint32_t now = LOAD(arrived_low);
+        if (LOAD(arrived) >= number) break;
+        if (syscall(SYS_futex, &arrived_low, 128, now, &limit) == -1 && errno == ETIMEDOUT)
             wrong("arrived", LOAD(arrived), number);
     }
+    __atomic_store_n(&sleepers, 0, __ATOMIC_SEQ_CST);
 }
 
 static void send(unsigned long number) {
