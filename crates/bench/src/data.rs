@@ -140,7 +140,7 @@ fn program(name: &str, package: &str) -> anyhow::Result<String> {
 }
 
 fn copy(work: &Path, script: &str) -> anyhow::Result<Prepared> {
-    file_of(&work.join("big"), 32 << 20)?;
+    file_of(&work.join("big"), 128 << 20)?;
     Ok(Prepared {
         command: vec!["/bin/sh".into(), "-c".into(), script.into()],
         remove: vec![work.join("copy")],

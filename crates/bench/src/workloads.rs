@@ -184,9 +184,9 @@ pub(crate) const ALL: &[Workload] = &[
         placement: true,
         ..call("getpid-1m", Named, "getpid, exactly 1,000,000 times")
     },
-    command("copy-4k", Ancestors, Default, "dd of 32 MiB in blocks of 4 KiB: cp as it was in 2006"),
-    command("copy-64k", Ancestors, Default, "dd of 32 MiB in blocks of 64 KiB"),
-    command("cp", Ancestors, Named, "cp of 32 MiB, as today's cp copies"),
+    command("copy-4k", Ancestors, Default, "dd of 128 MiB in blocks of 4 KiB: cp as it was in 2006"),
+    command("copy-64k", Ancestors, Default, "dd of 128 MiB in blocks of 64 KiB"),
+    command("cp", Ancestors, Named, "cp of 128 MiB, as today's cp copies"),
     at_once(
         "contention",
         How::Guest,
