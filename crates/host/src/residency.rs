@@ -12,17 +12,14 @@ pub fn release_programs() {
     unsafe { libc::dl_iterate_phdr(Some(release), std::ptr::null_mut()) };
 }
 
-/// One program's segments.
-///
-/// # Safety
-/// `program` is what `dl_iterate_phdr` gives.
-unsafe extern "C" fn release(
+/// One program's segments: what `dl_iterate_phdr` gives.
+extern "C" fn release(
     program: *mut libc::dl_phdr_info,
     _: libc::size_t,
     _: *mut libc::c_void,
 ) -> libc::c_int {
     const PAGE: u64 = 4096;
-    // SAFETY: as the caller says: valid during the call, with so many headers.
+    // SAFETY: called by `dl_iterate_phdr` only: valid meanwhile, with so many headers.
     let (base, headers) = unsafe {
         let program = &*program;
         (program.dlpi_addr, std::slice::from_raw_parts(program.dlpi_phdr, usize::from(program.dlpi_phnum)))
