@@ -135,6 +135,12 @@ unsafe impl Send for Channel {}
 // SAFETY: as above.
 unsafe impl Sync for Channel {}
 
+/// What may be looked at as such: atomics, for which all bits are good.
+trait Cell {}
+impl Cell for AtomicU8 {}
+impl Cell for AtomicU32 {}
+impl Cell for AtomicU64 {}
+
 impl Channel {
     /// The place of `len` bytes; offsets are constants of the layout or checked against it.
     fn at(&self, offset: u64, len: usize) -> NonNull<u8> {
@@ -146,16 +152,18 @@ impl Channel {
         unsafe { self.memory.add(offset as usize) }
     }
 
-    pub(crate) fn word(&self, offset: u64) -> &AtomicU32 {
-        debug_assert!(offset.is_multiple_of(4));
+    fn cell<T: Cell>(&self, offset: u64) -> &T {
+        debug_assert!(offset.is_multiple_of(size_of::<T>() as u64));
         // SAFETY: mapped for as long as `self`, aligned, and only ever accessed as atomics by us.
-        unsafe { self.at(offset, 4).cast().as_ref() }
+        unsafe { self.at(offset, size_of::<T>()).cast().as_ref() }
+    }
+
+    pub(crate) fn word(&self, offset: u64) -> &AtomicU32 {
+        self.cell(offset)
     }
 
     pub(crate) fn long(&self, offset: u64) -> &AtomicU64 {
-        debug_assert!(offset.is_multiple_of(8));
-        // SAFETY: as in `word`.
-        unsafe { self.at(offset, 8).cast().as_ref() }
+        self.cell(offset)
     }
 
     pub(crate) fn get32(&self, offset: u64) -> u32 {
@@ -175,9 +183,7 @@ impl Channel {
     }
 
     pub(crate) fn set_byte(&self, offset: u64, value: u8) {
-        // SAFETY: mapped for as long as `self`, and only ever accessed as atomics by us.
-        let byte: &AtomicU8 = unsafe { self.at(offset, 1).cast().as_ref() };
-        byte.store(value, Ordering::Relaxed);
+        self.cell::<AtomicU8>(offset).store(value, Ordering::Relaxed);
     }
 
     /// The longs that `len` bytes from `offset` on lie in.
