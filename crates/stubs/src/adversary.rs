@@ -37,7 +37,7 @@ impl Memory<'_> {
 
     /// What the kernel has ordered last.
     pub fn order(&self) -> u32 {
-        self.0.get32(ORDER)
+        self.0.get32(ORDER) & ((1 << ORDER_BITS) - 1)
     }
 
     /// Where it lies in the guest, as a well-behaved guest has it there.
@@ -74,11 +74,12 @@ pub trait Adversary {
 }
 
 /// The fields of a channel: where each begins, and its bytes.
-pub const FIELDS: [(u64, u64); 37] = [
+pub const FIELDS: [(u64, u64); 38] = [
     (TO_KERNEL, 4),
     (TO_GUEST, 4),
     (REASON, 4),
     (ORDER, 4),
+    (CALL, 48),
     (PENDING, 4),
     (ALIVE, 4),
     (CALLS, 4),

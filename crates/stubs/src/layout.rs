@@ -120,6 +120,25 @@ pub(crate) const STACK: u64 = 0x9000;
 /// Where the frame lies by which a new thread begins: a `ucontext`.
 pub(crate) const FRAME: u64 = SIZE - 0x1000;
 
+/// Where things lie, by the names that hostile guests of the tests know them by: a guest finds them out as well.
+pub const PLACES: [(&str, u64); 15] = [
+    ("TEXT", TEXT_SIZE),
+    ("CHANNEL", SIZE),
+    ("CHANNELS", CHANNELS_SIZE),
+    ("TO_GUEST", TO_GUEST),
+    ("ORDER", ORDER),
+    ("RESUME_FULL", Order::ResumeFull as u64),
+    ("GS", GS),
+    ("REGS", REGS),
+    ("RESULT", RESULT),
+    ("SPIN", SPIN),
+    ("COUNTERS", IDENTITY),
+    ("KERNELS_PID", ARGS + 8),
+    ("HANDED", HANDED),
+    ("STACK", STACK),
+    ("FRAME", FRAME),
+];
+
 /// Why a guest thread posted.
 pub(crate) mod reason {
     /// A system call by a patched site, whose number stands above.

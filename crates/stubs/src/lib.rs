@@ -55,6 +55,7 @@ use parking_lot::Mutex;
 use platform::{Capabilities, NewProcess, PatchedProgram, Platform, PlatformError};
 
 pub use filter::{host_call_places, reachable_host_calls};
+pub use layout::PLACES;
 pub use patch::{ExplainedSite, Left, Shape, explain as explain_sites};
 pub use shared::{Options, host_lacks};
 

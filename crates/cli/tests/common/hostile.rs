@@ -27,11 +27,12 @@ impl Host {
         assert!(copied.unwrap().success());
         let host = Host { parent, nobody };
         fs::create_dir(host.shared()).unwrap();
-        for program in ["guest", "race", "stub", "sites"] {
+        for program in ["guest", "race", "stub", "sites", "others"] {
             let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/").to_owned() + program + ".c";
             let built = Command::new("cc")
                 .args(["-O1", "-static", "-pthread", "-w", &source, "-o"])
                 .arg(host.shared().join(program))
+                .args(stubs::PLACES.map(|(name, value)| format!("-D{name}={value}")))
                 .status();
             assert!(built.is_ok_and(|status| status.success()), "cc builds static programs");
         }

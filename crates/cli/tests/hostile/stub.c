@@ -16,7 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHANNEL = 0x10000, TEXT = 0x3000, COUNTERS = 0x200, COUNTERS_END = 0x400 };
+// Where things lie is told by who compiles this: crates/stubs/src/layout.rs, PLACES.
+enum { COUNTERS_END = COUNTERS + 0x200 };
 
 // GS base is where a thread's channel is; the text lies below the first.
 static unsigned char *channel(void) {
@@ -98,8 +99,7 @@ static void jump_into(long at) {
     jump(target + at, r);
 }
 
-// Of the channel: where a thread begins, and what the last real fork was told.
-enum { FRAME = 0xf000, KERNELS_PID = 0x88 };
+// FRAME is where a thread begins, KERNELS_PID what the last real fork was told.
 static volatile uint64_t *shared;
 
 static void hidden(void) {
@@ -112,8 +112,8 @@ static void hide_a_process(long text) {
     if (at == NULL) return;
     unsigned char *own = mmap(NULL, CHANNEL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t *frame = (void *)(own + FRAME);
-    frame[2] = (uint64_t)own + 0x9000;
-    frame[4] = CHANNEL - 0x9000;
+    frame[2] = (uint64_t)own + STACK;
+    frame[4] = CHANNEL - STACK;
     // Behind flags, link and stack: rsp, rip, flags, segments of the sigcontext.
     frame[5 + 15] = (uint64_t)own + FRAME - 0x1008;
     frame[5 + 16] = (uint64_t)hidden;
@@ -202,8 +202,8 @@ static int is_alive(void) {
     return *shared != before;
 }
 
-// Of the channel: the table of delegated files, by the guest's number: the host's, and what it is good for.
-enum { HANDED = 0x8000, SHIFT = 3, ANYTHING = 3, UNUSED = 900, LAST = 512 };
+// HANDED is the table of delegated files, by the guest's number: the host's, and what it is good for.
+enum { SHIFT = 3, ANYTHING = 3, UNUSED = 900, LAST = 512 };
 
 // Has a file delegated that may only be read, and forges entries for every descriptor that its host process may have.
 static void forge_files(const char *path) {
