@@ -8,7 +8,7 @@
 //! umlaut was started with, and so does a kernel thread that has seen no stop for so long: a ticker thread sees to
 //! it, asleep whenever nothing runs.
 //!
-//! A kernel thread that begins with a new task is held from the start, one on each CPU: most of what a shell makes lives for
+//! A kernel thread that begins with a new process is held from the start, one on each CPU: most of what a shell makes lives for
 //! some dozens of stops, each of which would cost a wake-up across CPUs while another CPU is idle.
 //!
 //! A platform whose two sides can watch each other's words may have them *apart*: on different CPUs, neither asleep.
@@ -50,6 +50,8 @@ pub struct Placement {
 #[repr(align(128))]
 pub struct Pin {
     tid: Pid,
+    /// Of its process; others run beside it.
+    is_leader: bool,
     tracer: Pid,
     /// Where it is pinned, or [`NOWHERE`]. Changed under `change`.
     cpu: AtomicI32,
@@ -108,11 +110,13 @@ impl Placement {
         self.allowed.is_some()
     }
 
-    /// Begins to place `tid`, a stopped tracee of the calling thread; `at`: the one CPU where it may run now, if that is known.
-    pub fn add(&self, tid: i32, at: Option<i32>) -> Option<Arc<Pin>> {
+    /// Begins to place `tid` of the guest process `tgid`, a stopped tracee of the calling thread; `at`: the one CPU where it
+    /// may run now, if that is known.
+    pub fn add(&self, tgid: i32, tid: i32, at: Option<i32>) -> Option<Arc<Pin>> {
         self.allowed?;
         let pin = Arc::new(Pin {
             tid: Pid::from_raw(tid)?,
+            is_leader: tid == tgid,
             tracer: rustix::thread::gettid(),
             cpu: AtomicI32::new(at.unwrap_or(NOWHERE)),
             change: Mutex::new(()),
@@ -127,7 +131,7 @@ impl Placement {
         });
         let mut pins = self.pins.lock();
         // After an exec in a fresh process it is the same thread that goes on.
-        if !pins.iter().any(|before| before.tracer == pin.tracer && before.bequeath(&pin)) {
+        if !pins.iter().any(|before| before.tracer == pin.tracer && before.bequeath(&pin)) && pin.is_leader {
             pin.cradle(i32::try_from(sched_getcpu()).unwrap_or(NOWHERE));
         }
         pins.push(Arc::clone(&pin));
@@ -316,6 +320,11 @@ impl Pin {
         if steady >= STEADY {
             self.steady.store(0, Ordering::Relaxed);
             let _change = self.change.lock();
+            let is_new_here = |cradle: &AtomicBool| cradle.load(Ordering::Relaxed);
+            if !self.is_leader && self.cradle_of(here).is_some_and(is_new_here) {
+                // Its leader's, likely, which goes on beside it.
+                return;
+            }
             if self.taken(here).is_some_and(|taken| !taken.swap(true, Ordering::Relaxed)) {
                 self.held.store(here, Ordering::Relaxed);
                 // An error means that this CPU was just taken away: it is let go like any other.
@@ -391,16 +400,16 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let me = rustix::thread::gettid().as_raw_nonzero().get();
-                let first = placement.add(me, None).expect("a pin");
+                let first = placement.add(me, me, None).expect("a pin");
                 assert_eq!(cpus().count(), 1);
                 // An exec in a fresh process: another guest thread, the same kernel thread.
-                let second = placement.add(me, None).expect("a pin");
+                let second = placement.add(me, me, None).expect("a pin");
                 placement.remove(&first);
                 assert_eq!(cpus().count(), 1);
                 // Its child begins where it is, as it may run nowhere else.
                 let child = scope.spawn(|| {
                     let me = rustix::thread::gettid().as_raw_nonzero().get();
-                    let third = placement.add(me, None).expect("a pin");
+                    let third = placement.add(me, me, None).expect("a pin");
                     assert!(!third.held());
                     placement.remove(&third);
                 });

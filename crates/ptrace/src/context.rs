@@ -103,7 +103,7 @@ impl Tracee {
         let kick = Kick { tgid: process.tgid, tid, pending: AtomicBool::new(false), bound: Mutex::new(true) };
         let mut tracee = Tracee {
             space: Arc::clone(&process) as Arc<dyn AddressSpace>,
-            pin: shared.guests.placement.add(tid, None),
+            pin: shared.guests.placement.add(process.tgid, tid, None),
             vigil: shared.guests.deadlines.add(process.tgid, tid),
             shared,
             process,

@@ -105,7 +105,7 @@ impl Guest {
         let window = Window::new(inside.process.tgid, &channel);
         Guest {
             space: Arc::clone(&inside.process) as Arc<dyn AddressSpace>,
-            pin: shared.guests.placement.add(tid, at),
+            pin: shared.guests.placement.add(inside.process.tgid, tid, at),
             shared,
             inside,
             tid,
