@@ -35,7 +35,7 @@ pub use first::{Map, read_maps, set_limits, settle_vdso, try_copying};
 pub use guests::Guests;
 pub use image::{executable, exiting_image};
 pub use launch::{executable_file, launch};
-pub use meter::ThreadMeter;
+pub use meter::{Doubled, ThreadMeter};
 pub use namespace::{Launch, Namespace, launch_in_namespace, make_in_namespace};
 pub use passage::Passage;
 pub use placement::{Pin, Placement, confine, set_nice};

@@ -3,6 +3,8 @@
 //! `stat` has user and system time in clock ticks only; the sums are known to the nanosecond, and are split in the
 //! ratio of those, as the host itself does for `getrusage`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -12,17 +14,55 @@ use platform::{HostUsage, Meter};
 /// some dozens, so it tells 0 of a small process that stayed on one.
 const LEAST_RESIDENT: u64 = 4;
 
+/// CPU time of a kernel thread that passes beside that of its guest's thread, each awake while the other works: it counts once.
+#[derive(Debug, Default)]
+pub struct Doubled {
+    /// Nanoseconds, up to the last [`Doubled::end`].
+    before: AtomicU64,
+    /// The kernel thread's CPU time when they began to be awake together, in nanoseconds; 0: they are not.
+    since: AtomicU64,
+}
+
+impl Doubled {
+    /// On the kernel thread: from now on both are awake.
+    pub fn begin(&self) {
+        self.since.store(own_time(), Ordering::Relaxed);
+    }
+
+    /// On the kernel thread: one of them sleeps again.
+    pub fn end(&self) {
+        let before = self.of(own_time());
+        self.since.store(0, Ordering::Relaxed);
+        self.before.store(before, Ordering::Relaxed);
+    }
+
+    /// How much of `serving` nanoseconds.
+    fn of(&self, serving: u64) -> u64 {
+        let since = self.since.load(Ordering::Relaxed);
+        let now = if since == 0 { 0 } else { serving.saturating_sub(since) };
+        self.before.load(Ordering::Relaxed).saturating_add(now)
+    }
+}
+
+/// CPU time of the calling thread, in nanoseconds.
+fn own_time() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
+}
+
 /// One guest thread's.
 pub struct ThreadMeter {
     tgid: i32,
     tid: i32,
+    doubled: Arc<Doubled>,
     /// What it was when last read, for when the thread has ended.
     last: Mutex<HostUsage>,
 }
 
 impl ThreadMeter {
-    pub fn new(tgid: i32, tid: i32) -> ThreadMeter {
-        ThreadMeter { tgid, tid, last: Mutex::default() }
+    pub fn new(tgid: i32, tid: i32, doubled: Arc<Doubled>) -> ThreadMeter {
+        ThreadMeter { tgid, tid, doubled, last: Mutex::default() }
     }
 }
 
@@ -37,6 +77,10 @@ impl Meter for ThreadMeter {
             *last = split(total, usage, &last);
         }
         *self.last.lock()
+    }
+
+    fn doubled(&self, serving: Duration) -> Duration {
+        Duration::from_nanos(self.doubled.of(u64::try_from(serving.as_nanos()).unwrap_or(u64::MAX)))
     }
 
     fn sleeps(&self) -> bool {
@@ -115,6 +159,20 @@ fn split(total: Duration, usage: HostUsage, last: &HostUsage) -> HostUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_beside_each_other_is_told_while_it_passes_and_after() {
+        let doubled = Doubled::default();
+        assert_eq!(doubled.of(1 << 40), 0);
+        doubled.begin();
+        let begun = doubled.since.load(Ordering::Relaxed);
+        assert_eq!(doubled.of(begun + 500), 500);
+        while own_time() < begun + 1_000_000 {}
+        doubled.end();
+        let sum = doubled.of(own_time());
+        assert!(sum >= 1_000_000);
+        assert_eq!(doubled.of(1 << 60), sum);
+    }
 
     #[test]
     fn stat_and_status_are_read_by_their_fields() {

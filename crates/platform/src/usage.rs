@@ -20,6 +20,13 @@ pub trait Meter: Send + Sync {
     /// Now; what it last was, or nothing, if the thread has ended.
     fn read(&self) -> HostUsage;
 
+    /// Of the CPU time `serving` that its kernel thread has used so far: what passed while the guest's own thread waited for
+    /// it awake, and is in what [`read`](Meter::read) tells.
+    fn doubled(&self, serving: Duration) -> Duration {
+        let _ = serving;
+        Duration::ZERO
+    }
+
     /// Whether it sleeps in a call that the platform serves by itself.
     fn sleeps(&self) -> bool {
         false

@@ -451,7 +451,7 @@ impl Context for Tracee {
     }
 
     fn meter(&self) -> Arc<dyn Meter> {
-        Arc::new(ThreadMeter::new(self.process.tgid, self.tid))
+        Arc::new(ThreadMeter::new(self.process.tgid, self.tid, Arc::default()))
     }
 
     fn set_counters(&mut self, counters: Counters) {

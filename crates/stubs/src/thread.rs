@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use abi::{Errno, UserAddr};
-use guest_process::{Pin, Process, ThreadMeter};
+use guest_process::{Doubled, Pin, Process, ThreadMeter};
 use platform::{
     AddressSpace, Context, Counters, DelegatedFile, Delegations, Event, Exception, ExitStatus, HostCall,
     HostCallError, HostCallFailure, Identity, Interrupter, Meter, NewContext, NewProcess, PlatformError,
@@ -68,6 +68,7 @@ pub(crate) struct Guest {
     dead: Option<ExitStatus>,
     pin: Option<Arc<Pin>>,
     spin: Spin,
+    doubled: Arc<Doubled>,
     window: Rc<Window>,
     /// What the kernel set as GS base; 0: the channel, unseen by the guest.
     gs_base: u64,
@@ -123,6 +124,7 @@ impl Guest {
             kick: Arc::new(kick),
             dead: None,
             spin: Spin::default(),
+            doubled: Arc::default(),
             window,
             counters: Counters::Off,
             served,
@@ -206,7 +208,7 @@ impl Guest {
     /// The guest has posted: decides whether the pair is to be on two CPUs. `awake`: neither of the two has slept
     /// since its last post.
     fn place(&mut self, apart: bool, awake: bool) {
-        let Guest { shared, channel, spin, pin: Some(pin), .. } = self else { return };
+        let Guest { shared, channel, spin, doubled, pin: Some(pin), .. } = self else { return };
         let (spinning, placement) = (&shared.spinning, &shared.guests.placement);
         placement.after_run(pin);
         let next = if apart && pin.is_apart() {
@@ -219,9 +221,13 @@ impl Guest {
         match next {
             Next::Stay => {}
             Next::Watch(ticks) => channel.set32(SPIN, ticks),
-            Next::Part(ticks) if placement.part(pin) => channel.set32(SPIN, ticks),
+            Next::Part(ticks) if placement.part(pin) => {
+                doubled.begin();
+                channel.set32(SPIN, ticks);
+            }
             Next::Part(_) | Next::Join => {
                 pin.join();
+                doubled.end();
                 channel.set32(SPIN, 0);
                 spin.joined();
             }
@@ -512,7 +518,7 @@ impl Context for Guest {
     }
 
     fn meter(&self) -> Arc<dyn Meter> {
-        Arc::new(ThreadMeter::new(self.inside.process.tgid, self.tid))
+        Arc::new(ThreadMeter::new(self.inside.process.tgid, self.tid, Arc::clone(&self.doubled)))
     }
 
     fn set_identity(&mut self, identity: &Identity) {

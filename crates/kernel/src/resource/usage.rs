@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use abi::{Errno, Rusage, RusageWho, Tms};
-use platform::HostUsage;
+use platform::{HostUsage, Meter};
 use sync::SysResult;
 
 use super::{Usage, ticks};
 use crate::syscall::Out;
-use crate::task::{CurrentTask, Task, ThreadGroup, threads};
+use crate::task::{CurrentTask, Task, ThreadGroup};
 
 impl From<HostUsage> for Usage {
     fn from(host: HostUsage) -> Usage {
@@ -39,11 +39,6 @@ pub(crate) fn this_threads_time() -> Duration {
 /// Bytes read from and written to the host's storage.
 pub(crate) type StorageBytes = (u64, u64);
 
-/// What the calling kernel thread has used since it began with its task.
-pub(crate) fn time_of_this_task() -> Duration {
-    this_threads_time().saturating_sub(threads::time_before())
-}
-
 impl Task {
     /// What this thread has used.
     pub fn usage(&self) -> Usage {
@@ -54,15 +49,29 @@ impl Task {
         usage
     }
 
-    /// CPU time that its kernel thread has used.
-    fn kernel_time(&self) -> Duration {
+    /// CPU time that its kernel thread has used for it, beside what the guest's thread has used.
+    pub(crate) fn kernel_time(&self) -> Duration {
         match self.kernel_thread.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
             tid => {
                 let before = Duration::from_nanos(self.kernel_time_before_ns.load(Ordering::Relaxed));
-                host::clock::thread_cpu_time(tid).unwrap_or_default().saturating_sub(before)
+                let now = host::clock::thread_cpu_time(tid).unwrap_or_default();
+                now.saturating_sub(before).saturating_sub(self.doubled(now))
             }
         }
+    }
+
+    /// What of `now`, the CPU time of its kernel thread, is in the guest's as well.
+    fn doubled(&self, now: Duration) -> Duration {
+        let meter = self.meter.lock().clone();
+        meter.map_or(Duration::ZERO, |meter| meter.doubled(now))
+    }
+
+    /// On its kernel thread: what its guest's thread has used is told by another meter from now on.
+    pub(crate) fn set_meter(&self, meter: Arc<dyn Meter>) {
+        let doubled = u64::try_from(self.doubled(this_threads_time()).as_nanos()).unwrap_or(u64::MAX);
+        self.kernel_time_before_ns.fetch_add(doubled, Ordering::Relaxed);
+        *self.meter.lock() = Some(meter);
     }
 }
 

@@ -184,7 +184,7 @@ impl CurrentTask {
     pub(crate) fn set_context(&mut self, mut context: Box<dyn Context>) {
         context.set_counters(self.counters.clone());
         *self.task.interrupter.lock() = Some(context.interrupter());
-        *self.task.meter.lock() = Some(context.meter());
+        self.task.set_meter(context.meter());
         self.group().usage.lock().leave(self.mm.space.last_usage());
         self.delegation = Delegation::begin(&self.task, &*context);
         self.context = context;

@@ -85,8 +85,9 @@ pub(super) fn end_task(mut task: CurrentTask) {
     let last = kernel.tasks.threads(task.pid()).len() <= 1;
     {
         shared_task.io.look_at_storage();
+        let served = shared_task.kernel_time();
         let mut usage = shared_task.group.usage.lock();
-        usage.kernel_thread_ended(crate::resource::usage::time_of_this_task(), &shared_task.io.get());
+        usage.kernel_thread_ended(served, &shared_task.io.get());
         // The thread may drive another task soon.
         shared_task.kernel_thread.store(0, Ordering::Relaxed);
         if last {
