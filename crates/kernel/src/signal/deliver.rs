@@ -72,6 +72,7 @@ impl CurrentTask {
             .take(among.intersection(SigSet::SYNCHRONOUS))
             .or_else(|| own.take(among))
             .or_else(|| state.pending.take(among));
+        self.continuations_seen.set(state.continuations);
         // Senders tell of more under the same lock.
         self.task.words().set_pending(own.set().union(state.pending.set()).0);
         taken
@@ -151,8 +152,8 @@ impl CurrentTask {
             if state.exit.is_some() || state.stop != StopState::Running {
                 return;
             }
-            // SIGCONT came in between: it has cancelled the stop.
-            if state.pending.set().contains(Signal::CONT) {
+            // SIGCONT came since the signal was taken, whatever became of it: it has cancelled the stop.
+            if state.continuations != self.continuations_seen.get() {
                 return;
             }
             state.stop = StopState::Stopping { signal, stopped: 0 };

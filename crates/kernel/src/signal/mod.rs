@@ -33,6 +33,8 @@ pub struct GroupSignals {
     /// A core file is being made of the process.
     pub dump: Option<Arc<crate::coredump::CoreDump>>,
     pub stop: StopState,
+    /// Counts SIGCONTs: one that is sent after a stop signal was taken cancels the stop (Linux: `JOBCTL_STOP_DEQUEUED`).
+    pub continuations: u64,
     /// A stop that `wait` has not reported yet.
     pub stop_report: Option<Signal>,
     /// A continuation that `wait` has not reported yet.

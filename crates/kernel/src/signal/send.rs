@@ -166,6 +166,7 @@ fn apply_job_control(state: &mut GroupSignals, threads: &[Arc<Task>], signal: Si
     if signal != Signal::CONT {
         return false;
     }
+    state.continuations = state.continuations.wrapping_add(1);
     let was_stopped = matches!(state.stop, StopState::Stopped { .. });
     let ended = state.end_stop();
     if was_stopped {

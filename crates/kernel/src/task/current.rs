@@ -38,6 +38,8 @@ pub struct CurrentTask {
     pub(super) interrupted: Option<InterruptedCall>,
     /// A kick was seen by a wait, or there was no looking yet: what it came for is seen to before the guest goes on.
     pub(super) must_look: Cell<bool>,
+    /// SIGCONTs of the group when this thread last took a signal.
+    pub(crate) continuations_seen: Cell<u64>,
     /// The number of the system call that is being served, for the report if the kernel fails.
     pub(super) serving: Option<u64>,
     pub restart_block: RestartBlock,
@@ -90,6 +92,7 @@ impl CurrentTask {
             saved_mask: None,
             interrupted: None,
             must_look: Cell::new(true),
+            continuations_seen: Cell::new(0),
             serving: None,
             restart_block: RestartBlock::None,
             last_fault: LastFault::default(),
