@@ -294,6 +294,28 @@ CASE(stopped_in_a_system_call_goes_on) {
     CHECK_EXIT(p, 0);
 }
 
+CASE(sigcont_cancels_a_stop_that_has_hardly_begun) {
+    volatile long *count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(count != MAP_FAILED);
+    pid_t p = CHECK_OK(fork());
+    if (p == 0)
+        for (;;) {
+            ++*count;
+            usleep(1);
+        }
+    for (int i = 0; i < 300; i++) {
+        long before = *count;
+        CHECK_OK(kill(p, SIGTSTP));
+        CHECK_OK(kill(p, SIGCONT));
+        // It would stand still for ever.
+        for (int ms = 0; *count == before; ms++) {
+            CHECK_LT(ms, 10000);
+            sleep_ms(1);
+        }
+    }
+    end(p);
+}
+
 CASE(a_sleep_goes_on_after_a_stop) {
     pid_t p = CHECK_OK(fork());
     if (p == 0) {
