@@ -55,9 +55,8 @@ umlaut_bring_string:
     not     r14
     and     r13, r14
     test    r13, r12
-    jnz     7f
-    jmp     6b
-7:  mov     [rbx + 8], r10
+    jz      6b
+    mov     [rbx + 8], r10
     lea     rbx, [rbx + r10 + 16]
     mov     qword ptr [rbx + 8], 0
     jmp     8f
