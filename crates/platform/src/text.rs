@@ -44,6 +44,10 @@ impl PatchedSite {
     pub const ENTERING: u32 = 7 + 6 + 2;
     /// Bytes of the `syscall` instruction.
     pub const SYSCALL: u32 = 2;
+    /// Bytes of what gives rcx its value behind the call.
+    pub const RELOAD: u32 = 7;
+    /// Where what is behind the call begins then.
+    const RELOADED: u32 = Self::ENTERING + Self::RELOAD;
 
     /// Where a thread is in the original code that is `offset` bytes into this trampoline.
     fn original(&self, offset: u32) -> u32 {
@@ -51,24 +55,27 @@ impl PatchedSite {
             Displaced::Before(len) if offset >= u32::from(len) => self.site + u32::from(len),
             Displaced::Before(_) => self.site,
             Displaced::Behind(_) if offset < Self::ENTERING => self.site,
-            Displaced::Behind(_) if offset == Self::ENTERING => self.site + Self::SYSCALL,
+            Displaced::Behind(_) if offset <= Self::RELOADED => self.site + Self::SYSCALL,
             Displaced::Behind(len) => self.site + Self::SYSCALL + u32::from(len),
         }
     }
 }
 
 impl PatchedProgram {
-    /// Where a thread that steps itself goes on that is found `offset` bytes into the trampolines, if the jump there is
-    /// all that it has done: the original code has nothing in its place. It is kept from entering the platform, which
-    /// must not be stepped: it comes to a `syscall`, the site's own or the trampoline's.
+    /// Where a thread that steps itself goes on that is found `offset` bytes into the trampolines, if it has done nothing
+    /// but the jump there, or what gives rcx its value: the original code has nothing in their place. It is kept from
+    /// entering the platform, which must not be stepped: it comes to a `syscall`, the site's own or the trampoline's.
     pub fn behind_jump(&self, offset: u64) -> Option<u64> {
         let offset = u32::try_from(offset).ok()?;
-        let index = self.sites.binary_search_by_key(&offset, |one| one.trampoline).ok()?;
-        let skipped = match self.sites.get(index)?.displaced {
-            Displaced::Before(_) => 0,
-            Displaced::Behind(_) => PatchedSite::ENTERING - PatchedSite::SYSCALL,
+        let index = self.sites.partition_point(|site| site.trampoline <= offset).checked_sub(1)?;
+        let site = self.sites.get(index)?;
+        let next = match (site.displaced, offset - site.trampoline) {
+            (Displaced::Before(_), 0) => 0,
+            (Displaced::Behind(_), 0) => PatchedSite::ENTERING - PatchedSite::SYSCALL,
+            (Displaced::Behind(_), PatchedSite::RELOADED) => PatchedSite::RELOADED,
+            _ => return None,
         };
-        Some(u64::from(offset + skipped))
+        Some(u64::from(site.trampoline + next))
     }
 
     /// The address in the original code, from the start of the text, of a thread that is found `offset` bytes into the
@@ -88,7 +95,7 @@ impl PatchedProgram {
         let index = self.sites.binary_search_by_key(&site, |one| one.site).ok()?;
         let one = self.sites.get(index)?;
         let behind = matches!(one.displaced, Displaced::Behind(_));
-        behind.then(|| u64::from(one.trampoline + PatchedSite::ENTERING))
+        behind.then(|| u64::from(one.trampoline + PatchedSite::RELOADED))
     }
 }
 
@@ -107,8 +114,9 @@ mod tests {
         assert_eq!(program.original(12), Some(105));
         assert_eq!(program.original(18), Some(200));
         assert_eq!(program.original(18 + 15), Some(202), "the call has been made");
-        assert_eq!(program.original(18 + 15 + 6), Some(208), "and what is behind it done");
-        assert_eq!(program.covered(202), Some(18 + 15));
+        assert_eq!(program.original(18 + 15 + 7), Some(202));
+        assert_eq!(program.original(18 + 15 + 7 + 6), Some(208), "and what is behind it done");
+        assert_eq!(program.covered(202), Some(18 + 15 + 7));
         assert_eq!(program.covered(107), None);
         assert_eq!(program.covered(200), None);
         assert_eq!(program.behind_jump(0), Some(0), "the displaced instruction is next");
@@ -119,6 +127,7 @@ mod tests {
             "the call is next, by the trampoline's own instruction"
         );
         assert_eq!(program.behind_jump(18 + 15), None);
-        assert_eq!(program.behind_jump(18 + 15 + 6), None);
+        assert_eq!(program.behind_jump(18 + 15 + 7), Some(18 + 15 + 7), "rcx has its value, that is no step");
+        assert_eq!(program.behind_jump(18 + 15 + 7 + 6), None);
     }
 }

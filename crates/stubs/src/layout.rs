@@ -72,7 +72,7 @@ pub(crate) const BUDGET: u64 = 0x308;
 /// u64 each: bytes read from and written to delegated files.
 pub(crate) const READ_CHARS: u64 = 0x310;
 pub(crate) const WRITTEN_CHARS: u64 = 0x318;
-/// u64 × 5: what a leaf on a delegated file keeps.
+/// u64 × 5: where a call by a patched site goes on, with its flags above (`stub/enter.s`); what its leaf keeps.
 pub(crate) const KEPT: u64 = 0x320;
 /// u64: the signals that the thread blocks, changed by the stub and by the kernel.
 pub(crate) const BLOCKED: u64 = 0x350;

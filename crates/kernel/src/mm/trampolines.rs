@@ -230,7 +230,12 @@ impl CurrentTask {
         let rip = self.context.registers().rip;
         let original = self.mm.record().original_address(rip);
         if let Some(original) = original {
-            self.context.registers_mut().rip = original;
+            let registers = self.context.registers_mut();
+            // Where a call goes on, as `syscall` leaves it.
+            if registers.rcx == rip {
+                registers.rcx = original;
+            }
+            registers.rip = original;
             self.may_be_covered = true;
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Each does the displaced instruction, loads into rcx where the guest goes on (`syscall` leaves that there as well),
 //! and jumps to the stub by a pointer at the trampolines' end; or, where the instruction behind the call is displaced,
-//! goes on in the trampoline with that, and then back. It touches neither stack nor flags.
+//! goes on in the trampoline with that (rcx as by the site's own `syscall`), and then back. It touches neither stack nor
+//! flags.
 
 use platform::{Displaced, PatchedSite};
 
@@ -62,6 +63,7 @@ pub(super) fn write(text: &mut [u8], sites: &[Site], distance: u64, entry: u64) 
                 enter(&mut code, back as i64, pointer)?;
                 // For a guest whose GS is its own, and to make the call again.
                 code.extend_from_slice(&SYSCALL);
+                load_rcx(&mut code, (site.at + SYSCALL.len()) as i64 - distance)?;
                 code.extend_from_slice(&instruction);
                 let behind = site.at + SYSCALL.len() + usize::from(len);
                 jump(&mut code, behind as i64 - distance)?;
@@ -86,19 +88,27 @@ impl Site {
         let entering = PatchedSite::ENTERING as usize - SYSCALL.len();
         match self.displaced {
             Displaced::Before(len) => usize::from(len) + entering,
-            Displaced::Behind(len) => entering + SYSCALL.len() + usize::from(len) + JUMP,
+            Displaced::Behind(len) => {
+                entering + SYSCALL.len() + PatchedSite::RELOAD as usize + usize::from(len) + JUMP
+            }
         }
     }
 }
 
 /// `lea rcx, [back]; jmp [pointer]`; places from the first trampoline on.
 fn enter(code: &mut Vec<u8>, back: i64, pointer: usize) -> Option<()> {
-    code.extend_from_slice(&LEA_RCX);
-    let next = code.len() as i64 + 4;
-    code.extend_from_slice(&i32::try_from(back - next).ok()?.to_le_bytes());
+    load_rcx(code, back)?;
     code.extend_from_slice(&JMP_TO);
     let next = code.len() as i64 + 4;
     code.extend_from_slice(&i32::try_from(pointer as i64 - next).ok()?.to_le_bytes());
+    Some(())
+}
+
+/// `lea rcx, [at]`, likewise.
+fn load_rcx(code: &mut Vec<u8>, at: i64) -> Option<()> {
+    code.extend_from_slice(&LEA_RCX);
+    let next = code.len() as i64 + 4;
+    code.extend_from_slice(&i32::try_from(at - next).ok()?.to_le_bytes());
     Some(())
 }
 
@@ -153,13 +163,15 @@ mod tests {
         assert_eq!(decoder.decode().near_branch_target(), 0x10_0000);
         assert_eq!(text[105..108], [0x90; 3]);
         let mut decoder = Decoder::with_ip(64, &written.code, 0x10_0000, DecoderOptions::NONE);
-        let codes: Vec<_> = (0..5).map(|_| decoder.decode()).collect();
+        let codes: Vec<_> = (0..6).map(|_| decoder.decode()).collect();
         assert_eq!(codes[0].ip_rel_memory_address(), 0x10_0000 + u64::from(PatchedSite::ENTERING));
         assert_eq!(codes[1].code(), Code::Jmp_rm64);
         assert_eq!(codes[2].code(), Code::Syscall);
         assert_eq!(codes[3].ip(), codes[0].ip_rel_memory_address());
-        assert_eq!(codes[3].code(), Code::Cmp_RAX_imm32);
-        assert_eq!(codes[4].near_branch_target(), 108);
+        assert_eq!(codes[3].ip_rel_memory_address(), 102, "as the site's own syscall leaves rcx");
+        assert_eq!(codes[4].code(), Code::Cmp_RAX_imm32);
+        assert_eq!(codes[5].near_branch_target(), 108);
+        assert_eq!(site.trampoline_len() as u64, codes[5].next_ip() - 0x10_0000);
     }
 
     #[test]

@@ -1,7 +1,7 @@
     // Calls on files that the thread was handed, each served by one host call on the host's own descriptor. What is in
     // doubt is handed over: a number that is not in the thread's table, or not for this; memory that does not lie below
     // the guest's end; more bytes than a call should take that no kick ends; a call that the host broke off.
-    // rax: the number; rcx: where to go on; both and r11 are lost by a call. rdi is the host's number meanwhile.
+    // rax: the number; it, rcx and r11 are lost by a call. rdi is the host's number meanwhile.
     .globl umlaut_guest_top, umlaut_vector_loads, umlaut_vector_loads_end, umlaut_leaf_failed
     .globl umlaut_order_keep, umlaut_order_close, umlaut_order_close_call, umlaut_order_close_full
     .balign 8
@@ -39,14 +39,12 @@ umlaut_guest_top: .quad {GUEST_TOP}
     // The host call, and what follows.
     .macro  umlaut_host_call name, number, index, chars
     .globl  umlaut_\name\()_call
-    mov     gs:[{KEPT}], rcx
     mov     gs:[{KEPT} + 8], rdi
     shr     eax, {HANDED_SHIFT}
     mov     edi, eax
     mov     eax, \number
 umlaut_\name\()_call:
     syscall
-    mov     rcx, gs:[{KEPT}]
     mov     rdi, gs:[{KEPT} + 8]
     cmp     rax, -4                         // EINTR
     je      8f
@@ -57,7 +55,7 @@ umlaut_\name\()_call:
     add     gs:[\chars], rax
 1:
     .endif
-    jmp     umlaut_check_leaf
+    jmp     umlaut_leave
 8:  mov     eax, \number
     jmp     umlaut_enter_full
     .endm
@@ -85,7 +83,7 @@ umlaut_leaf_lseek:
     umlaut_host_call lseek, 8, 11
 
     // A few buffers, looked at one by one, before the host does so for good; more are handed over. Their bytes are added up
-    // in the channel, which has the number, and where to go on then.
+    // in the channel, which has the number, and where to go on here.
 umlaut_look_at_vector:
     cmp     rdx, 16
     ja      umlaut_leaf_failed
@@ -112,16 +110,13 @@ umlaut_vector_loads_end:
     jbe     1b
     // What a leaf cannot do is handed over, as it came: the kernel knows what that means.
 umlaut_leaf_failed:
-    mov     rcx, gs:[{KEPT}]
     mov     eax, gs:[{KEPT} + 16]
     jmp     umlaut_enter_full
-2:  mov     rcx, gs:[{KEPT}]
-    jmp     qword ptr gs:[{KEPT} + 32]
+2:  jmp     qword ptr gs:[{KEPT} + 32]
 
     .macro  umlaut_vector_leaf name, number, may, index, chars
 umlaut_leaf_\name:
     umlaut_find_handed \may
-    mov     gs:[{KEPT}], rcx
     mov     dword ptr gs:[{KEPT} + 16], \number
     lea     rax, [rip + 7f]
     mov     gs:[{KEPT} + 32], rax

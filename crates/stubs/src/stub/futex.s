@@ -1,6 +1,6 @@
     // Futex waits and wakes, by the host's futex on the guest's own word. What is in doubt is handed over: other operations,
     // words that do not lie below the guest's end (the filter looks at the second one too), relative time-outs, which could
-    // not be made again. rax: the number; rcx: where to go on; both and r11 are lost by a call. From the check of `pending`
+    // not be made again. rax: the number; it, rcx and r11 are lost by a call. From the check of `pending`
     // to the wait everything is restartable, and a wait that is broken off is made again by the kernel, which
     // knows what for.
     .globl umlaut_check_futex, umlaut_check_futex_end
@@ -23,10 +23,10 @@ umlaut_leaf_futex:
     jmp     8f
 1:  test    r10, r10
     jnz     8f
-2:  mov     gs:[{KEPT}], rcx
+2:
 umlaut_check_futex:
     cmp     dword ptr gs:[{PENDING}], 0
-    jne     7f
+    jne     8f
     mov     eax, 202
     .globl  umlaut_futex_wait_call
 umlaut_futex_wait_call:
@@ -34,14 +34,11 @@ umlaut_futex_wait_call:
 umlaut_check_futex_end:
     cmp     rax, -4                         // EINTR
     jne     4f
-7:  mov     rcx, gs:[{KEPT}]
 8:  mov     eax, 202
     jmp     umlaut_enter_full
-3:  mov     gs:[{KEPT}], rcx
-    mov     eax, 202
+3:  mov     eax, 202
     .globl  umlaut_futex_wake_call
 umlaut_futex_wake_call:
     syscall
 4:  inc     qword ptr gs:[{SERVED} + 8 * 16]
-    mov     rcx, gs:[{KEPT}]
-    jmp     umlaut_check_leaf
+    jmp     umlaut_leave

@@ -1,5 +1,5 @@
-    // Calls on what is the thread's own: which CPU it is on, advice about its memory, what it blocks. rax: the number; rcx: where to go on;
-    // both and r11 are lost by a call. A fault in here, on memory of the guest's, has the call handed over (signal.s).
+    // Calls on what is the thread's own: which CPU it is on, advice about its memory, what it blocks. rax: the number; it,
+    // rcx and r11 are lost by a call. A fault in here, on memory of the guest's, has the call handed over (signal.s).
     .globl umlaut_own, umlaut_own_end, umlaut_advise_call
 umlaut_own:
     // The host keeps CPU and node in the limit of a segment, for its vDSO.
@@ -10,7 +10,6 @@ umlaut_leaf_getcpu:
     ja      umlaut_enter_full
     cmp     rsi, r11
     ja      umlaut_enter_full
-    mov     gs:[{KEPT}], rcx
     mov     dword ptr gs:[{KEPT} + 16], eax
     mov     r11d, 0x7b                      // GDT_ENTRY_CPUNODE, for user code
     lsl     r11d, r11d
@@ -26,7 +25,7 @@ umlaut_leaf_getcpu:
     mov     [rsi], r11d
 2:  xor     eax, eax
     inc     qword ptr gs:[{SERVED} + 8 * 17]
-    jmp     umlaut_check_leaf
+    jmp     umlaut_leave
 
     // Below the guest's end, and of those kinds that the kernel keeps no record of (filter.rs). Not where memory is locked or
     // sealed, of which only the kernel knows.
@@ -43,12 +42,10 @@ umlaut_leaf_madvise:
     jb      umlaut_enter_full
     cmp     r11, rsi
     jb      umlaut_enter_full
-    mov     gs:[{KEPT}], rcx
 umlaut_advise_call:
     syscall
-    mov     rcx, gs:[{KEPT}]
     inc     qword ptr gs:[{SERVED} + 8 * 18]
-    jmp     umlaut_check_leaf
+    jmp     umlaut_leave
 
     // rt_sigprocmask, on the mask that the kernel looks at when it chooses who takes a signal. The exchange is a barrier: either
     // the kernel's choice sees the new mask, or we see the signal (kernel: `send_queued`). Whoever changes its mind about one
@@ -63,7 +60,6 @@ umlaut_leaf_sigprocmask:
     ja      umlaut_enter_full
     cmp     rdx, r11
     ja      umlaut_enter_full
-    mov     gs:[{KEPT}], rcx
     mov     dword ptr gs:[{KEPT} + 16], eax
     mov     rax, gs:[{BLOCKED}]
     test    rsi, rsi
@@ -91,13 +87,11 @@ umlaut_leaf_sigprocmask:
     xchg    gs:[{BLOCKED}], rcx
     xor     r11, rcx
     test    gs:[{WAITING}], r11
-    mov     rcx, gs:[{KEPT}]
-    jz      umlaut_check_leaf
+    jz      umlaut_leave
     mov     gs:[{REGS}], r15
     mov     r15, gs:[{SELF}]
     umlaut_save
     mov     eax, {MASKED}
     jmp     umlaut_hand_over
-6:  mov     rcx, gs:[{KEPT}]
-    jmp     umlaut_check_leaf
+6:  jmp     umlaut_leave
 umlaut_own_end:

@@ -12,6 +12,9 @@ umlaut_resume_call:
 umlaut_check_call:
     cmp     dword ptr [r15 + {PENDING}], 0
     jne     umlaut_pending
+    movzx   eax, word ptr [r15 + {KEPT} + 6] // the flags that it came with (enter.s)
+    add     al, 0x7f
+    sahf
     mov     rax, [r15 + {REGS} + 80]
     mov     rdi, [r15 + {REGS} + 112]
     mov     rsi, [r15 + {REGS} + 104]
