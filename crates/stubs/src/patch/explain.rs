@@ -11,7 +11,7 @@ use super::{read_text, trampoline};
 /// How a site is patched: which instruction makes room for the jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// The one before the `syscall`, which loads the number.
+    /// The one before the `syscall`, which loads the number, mostly.
     Before,
     /// The `syscall` and the one behind it.
     Behind,

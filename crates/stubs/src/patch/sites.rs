@@ -1,7 +1,8 @@
 //! Finding system-call sites that can be made a jump: five bytes where nothing else begins.
 //!
 //! Either the instruction before the `syscall` is long enough (it loads the number, mostly), or the `syscall` and the
-//! instruction behind it are, and no branch leads between them. Candidates are found by their bytes; a decoder then
+//! instruction behind it are, and no branch leads between them. The former is better, if no branch leads to the `syscall`
+//! past it: the `syscall` stays where whoever looks finds it. Candidates are found by their bytes; a decoder then
 //! tells whether they begin where instructions begin. Code synchronises a decoder that begins anywhere within a few
 //! instructions, so it is begun at several places before the site, and nearly all must agree: bytes that only look like
 //! a site (constants, jump tables) are not patched.
@@ -72,29 +73,55 @@ pub(super) fn find(text: &[u8]) -> Vec<Site> {
 
 /// All that look like sites, in order.
 pub(super) fn examine(text: &[u8]) -> Vec<Found> {
-    let verdict = |at| match site_before(text, at) {
-        Verdict::Site(site) => Ok(site),
-        Verdict::Never => Err(Left::SigReturn),
-        Verdict::Other => site_behind(text, at),
-    };
-    let mut found: Vec<Found> =
-        memchr::memmem::find_iter(text, &SYSCALL).map(|at| Found { at, site: verdict(at) }).collect();
-    let behind: Vec<Site> =
-        found.iter().filter_map(|found| found.site.ok()).filter(Site::is_behind).collect();
-    let targets = branch_targets(text, &behind);
-    let mut end = 0;
-    for found in &mut found {
-        match found.site {
-            Ok(site) if site.is_behind() && targets.contains(&(site.at + SYSCALL.len())) => {
-                found.site = Err(Left::BranchTarget);
-            }
-            // Each jump to itself: none begins within another.
-            Ok(site) if site.at < end => found.site = Err(Left::Overlaps),
-            Ok(site) => end = site.end(),
-            Err(_) => {}
-        }
+    let candidates: Vec<Candidate> =
+        memchr::memmem::find_iter(text, &SYSCALL).map(|at| candidate(text, at)).collect();
+    let mut places = Vec::new();
+    for one in &candidates {
+        places.extend(one.before.map(|_| one.at));
+        places.extend(one.site.ok().filter(Site::is_behind).map(|_| one.at + SYSCALL.len()));
     }
-    found
+    let targets = branch_targets(text, &places);
+    let mut end = 0;
+    let mut settle = |one: Candidate| {
+        let branches_behind =
+            |site: &Site| site.is_behind() && targets.contains(&(one.at + SYSCALL.len()));
+        let mut site = one.site;
+        if site.is_ok_and(|site| branches_behind(&site)) {
+            site = Err(Left::BranchTarget);
+        }
+        // Each jump to itself: none begins within another.
+        let before = one.before.filter(|before| before.at >= end);
+        if let Some(before) = before.filter(|_| site.is_err() || !targets.contains(&one.at)) {
+            site = Ok(before);
+        }
+        if site.is_ok_and(|site| site.at < end) {
+            site = Err(Left::Overlaps);
+        }
+        end = site.map_or(end, |site| site.end());
+        Found { at: one.at, site }
+    };
+    candidates.into_iter().map(&mut settle).collect()
+}
+
+/// What looks like a site, before it is known where branches lead.
+struct Candidate {
+    at: usize,
+    /// By the load of its number, else with the instruction behind it.
+    site: Result<Site, Left>,
+    /// By another instruction before it.
+    before: Option<Site>,
+}
+
+fn candidate(text: &[u8], at: usize) -> Candidate {
+    let (site, before) = match site_before(text, at) {
+        Verdict::Site(site) => (Ok(site), None),
+        Verdict::Never => (Err(Left::SigReturn), None),
+        Verdict::Other => match site_behind(text, at) {
+            left @ Err(Left::NoInstruction | Left::SigReturn) => (left, None),
+            site => (site, site_before_any(text, at)),
+        },
+    };
+    Candidate { at, site, before }
 }
 
 impl Site {
@@ -158,13 +185,8 @@ fn site_behind(text: &[u8], at: usize) -> Result<Site, Left> {
         return Err(Left::SigReturn);
     }
     let next = decode(text.get(at + SYSCALL.len()..).unwrap_or(&[]));
-    let movable = !next.is_invalid()
-        && next.flow_control() == FlowControl::Next
-        && !next.is_ip_rel_memory_operand()
-        // `popf` may set TF, and would step the jump back.
-        && ![Code::Syscall, Code::Sysenter, Code::Popfq, Code::Popfw].contains(&next.code());
     match u8::try_from(next.len()) {
-        _ if !movable => Err(Left::NotMovable),
+        _ if !is_movable(&next) => Err(Left::NotMovable),
         Ok(len) if SYSCALL.len() + usize::from(len) >= JUMP => {
             Ok(Site { at, displaced: Displaced::Behind(len) })
         }
@@ -172,11 +194,28 @@ fn site_behind(text: &[u8], at: usize) -> Result<Site, Left> {
     }
 }
 
-/// Of the places behind these sites' `syscall`s, those that a branch may lead to: whatever bytes look like the
-/// displacement of one that does.
-fn branch_targets(text: &[u8], sites: &[Site]) -> std::collections::HashSet<usize> {
+/// The site whose `syscall` is at `at`, by an instruction before it that does not load its number.
+fn site_before_any(text: &[u8], at: usize) -> Option<Site> {
+    (JUMP..=MAX_INSTRUCTION).find_map(|len| {
+        let from = at.checked_sub(len)?;
+        let instruction = decode(text.get(from..at)?);
+        let whole = instruction.len() == len && is_movable(&instruction) && is_boundary(text, from);
+        whole.then_some(Site { at: from, displaced: Displaced::Before(u8::try_from(len).ok()?) })
+    })
+}
+
+/// Whether an instruction does the same elsewhere, and whatever is behind it is done next.
+fn is_movable(instruction: &Instruction) -> bool {
+    !instruction.is_invalid()
+        && instruction.flow_control() == FlowControl::Next
+        && !instruction.is_ip_rel_memory_operand()
+        // `popf` may set TF, and would step the jump back.
+        && ![Code::Syscall, Code::Sysenter, Code::Popfq, Code::Popfw].contains(&instruction.code())
+}
+
+/// Of these places, in order, those that a branch may lead to: whatever bytes look like the displacement of one that does.
+fn branch_targets(text: &[u8], places: &[usize]) -> std::collections::HashSet<usize> {
     let mut found = std::collections::HashSet::new();
-    let places: Vec<usize> = sites.iter().map(|site| site.at + SYSCALL.len()).collect();
     let (Some(first), Some(last)) = (places.first(), places.last()) else { return found };
     // Texts are shorter than 4 GiB, so places are told from each other by 32 bits, wrapping as addresses do.
     let (first, span) = (*first as u32, (last - first) as u32);
@@ -186,7 +225,7 @@ fn branch_targets(text: &[u8], sites: &[Site]) -> std::collections::HashSet<usiz
             found.insert(target as usize);
         }
     }
-    for place in places {
+    for place in places.iter().copied() {
         let near = place.saturating_sub(130)..(place + 130).min(text.len());
         let short = |at: usize| {
             let (opcode, displacement) = (text.get(at)?, text.get(at + 1)?);
@@ -281,6 +320,28 @@ mod tests {
         assert_eq!(find(&code(&[&[0x48, 0x89, 0xf8, 0x0f, 0x05, 0x85, 0xc0], &[0x90; 8]])), []);
     }
 
+    /// mov r9, [rsp + 8]; syscall; cmp rax, -4095
+    #[test]
+    fn a_long_instruction_before_the_call_comes_first() {
+        const LOAD: [u8; 5] = [0x4c, 0x8b, 0x4c, 0x24, 8];
+        let call = [&LOAD[..], &[0x0f, 0x05], &COMPARE, &[0xc3; 8]];
+        let before = Site { at: 64, displaced: Displaced::Before(5) };
+        assert_eq!(find(&code(&call)), [before]);
+        // Also where nothing behind the call makes room.
+        assert_eq!(find(&code(&[&LOAD, &[0x0f, 0x05, 0xc3], &[0x90; 8]])), [before]);
+        // A branch past it: je, from behind the compare. With it, what is behind the call is better.
+        let looped = code(&[&LOAD, &[0x0f, 0x05], &COMPARE, &[0x74, 0xf6], &[0xc3; 8]]);
+        assert_eq!(find(&looped), [Site { at: 69, displaced: Displaced::Behind(6) }]);
+        let looped = code(&[&LOAD, &[0x0f, 0x05], &[0x74, 0xfc], &[0xc3; 8]]);
+        assert_eq!(find(&looped), [before]);
+        // Not what may be the number of rt_sigreturn, nor what does not work elsewhere: mov r9, [rip + 8].
+        assert_eq!(find(&code(&[&[0xb8, 15, 0, 0, 0], &LOAD, &[0x0f, 0x05, 0xc3], &[0x90; 8]])), []);
+        assert_eq!(
+            find(&code(&[&[0x4c, 0x8b, 0x0d, 8, 0, 0, 0], &[0x0f, 0x05], &COMPARE, &[0xc3; 8]])),
+            [Site { at: 71, displaced: Displaced::Behind(6) }]
+        );
+    }
+
     /// What is left alone is listed, with the reason.
     #[test]
     fn each_site_that_is_left_has_its_reason() {
@@ -296,10 +357,11 @@ mod tests {
         assert!(matches!(left(&two)[..], [Ok(_), Err(Left::Overlaps)]), "{:?}", left(&two));
     }
 
-    /// The same bytes as the tail of a longer instruction: mov r8d, 39.
+    /// The same bytes as the tail of a longer instruction, which is displaced as a whole: mov r8d, 39.
     #[test]
-    fn other_registers_are_no_sites() {
-        assert_eq!(find(&code(&[&[0x41, 0xb8, 39, 0, 0, 0, 0x0f, 0x05]])), []);
+    fn other_registers_are_other_instructions() {
+        let text = code(&[&[0x41, 0xb8, 39, 0, 0, 0, 0x0f, 0x05]]);
+        assert_eq!(find(&text), [Site { at: 64, displaced: Displaced::Before(6) }]);
     }
 
     /// The same bytes inside constants: movabs rcx, …
