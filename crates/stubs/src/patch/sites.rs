@@ -83,8 +83,7 @@ pub(super) fn examine(text: &[u8]) -> Vec<Found> {
     let targets = branch_targets(text, &places);
     let mut end = 0;
     let mut settle = |one: Candidate| {
-        let branches_behind =
-            |site: &Site| site.is_behind() && targets.contains(&(one.at + SYSCALL.len()));
+        let branches_behind = |site: &Site| site.is_behind() && targets.contains(&(one.at + SYSCALL.len()));
         let mut site = one.site;
         if site.is_ok_and(|site| branches_behind(&site)) {
             site = Err(Left::BranchTarget);
