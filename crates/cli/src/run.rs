@@ -23,7 +23,7 @@ use crate::cgroup::MemoryCgroup;
 use crate::console::Console;
 use crate::explain::{Attempt, explain};
 use crate::options::{PlatformName, RunOptions};
-use crate::outside::server::Server;
+use crate::outside::server::{Door, Server};
 use crate::{confine, program, root, supervisor};
 
 /// How long the kernel may take to end once it must.
@@ -58,7 +58,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     host::process::close_from(3).context("closing inherited descriptors")?;
     raise_limits()?;
     let cgroup = memory_cgroup(options)?;
-    let signals = supervisor::become_kernel(|| {
+    let (signals, job) = supervisor::become_kernel(|| {
         if let Some(cgroup) = &cgroup {
             cgroup.remove();
         }
@@ -71,6 +71,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     let name_space = root::compose(options)?;
     let trace = open_trace(options)?;
     let profile_file = open_profile(options)?;
+    let door = Door::open();
     rustix::thread::set_no_new_privs(true).context("giving up privileges")?;
     confine::give_up_capabilities(&name_space.shown).context("giving up capabilities")?;
     if !options.no_confine
@@ -98,7 +99,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     kernel.set_continued_outside(|| !host::process::is_orphaned());
     let console = Console::open(&kernel, name_space.user.uid)?;
     let name = options.program.first().map(|name| name.as_encoded_bytes()).unwrap_or_default();
-    let outside = Server::start(&kernel, name);
+    let outside = door.map(|door| Server::start(door, &kernel, name));
     forward_signals(kernel.clone(), signals, console.as_ref().map(Console::follower), outside)?;
     let streams = console.as_ref().map(|console| console.streams.clone()).unwrap_or_default();
     let spec = program::spec(options, streams, &name_space)?;
@@ -109,7 +110,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     // Most of what was needed until now is not needed again.
     host::residency::release_programs();
     let result = kernel.start(spec).map_err(|error| start_failure(options, &name_space, error));
-    let status = result.map(|()| wait(&kernel, console.as_ref()));
+    let status = result.map(|()| wait(&kernel, console.as_ref(), &job));
     kernel.shut_down();
     finish_profile(&kernel);
     if let Some(console) = console {
@@ -361,7 +362,7 @@ fn wait_for_signal(signals: &std::os::fd::OwnedFd, outside: Option<&Server>) -> 
 }
 
 /// Waits for the main program's end; gives umlaut's exit status.
-fn wait(kernel: &Arc<Kernel>, console: Option<&Console>) -> i32 {
+fn wait(kernel: &Arc<Kernel>, console: Option<&Console>, job: &supervisor::Job) -> i32 {
     let waiter = Waiter::new();
     loop {
         match kernel.wait_for_main(&waiter) {
@@ -371,12 +372,11 @@ fn wait(kernel: &Arc<Kernel>, console: Option<&Console>) -> i32 {
                 // As the program itself would: the user's shell gets the terminal back. An orphaned group is not
                 // stopped by the host; the guest then goes on at once.
                 let stop = || {
-                    let signal = match signal {
+                    job.stop(match signal {
                         abi::Signal::TTIN => rustix::process::Signal::TTIN,
                         abi::Signal::TTOU => rustix::process::Signal::TTOU,
                         _ => rustix::process::Signal::TSTP,
-                    };
-                    let _ = rustix::process::kill_current_process_group(signal);
+                    });
                 };
                 match console {
                     Some(console) => console.stopped(stop),

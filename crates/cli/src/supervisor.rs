@@ -1,10 +1,12 @@
 //! The process that the user starts: it watches over the kernel, which is its child.
 //!
 //! It has one thread and does nothing but wait. Signals for umlaut are passed on to the kernel through a
-//! pipe; when the kernel dies, however that came, what it left behind is given to the supervisor (a
+//! pipe, and the kernel, which may be another user, asks it to stop the user's job; when the kernel dies, however that came, what it left behind is given to the supervisor (a
 //! subreaper), which kills it. When the supervisor dies, the kernel sees the pipe's end and ends too.
 
-use std::os::fd::OwnedFd;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -27,26 +29,42 @@ const FORWARDED: [Signal; 9] = [
     Signal::ALARM,
 ];
 
+/// Asks the supervisor for what only it may do: to stop the user's job, ourselves included, as its terminal would.
+pub(crate) struct Job(UnixStream);
+
+impl Job {
+    /// Returns when the job goes on. An orphaned one is not stopped by the host; then it returns at once.
+    pub(crate) fn stop(&self, signal: Signal) {
+        let byte = [u8::try_from(signal.as_raw()).unwrap_or(0)];
+        // Without a supervisor all ends soon.
+        let _ = (&self.0).write_all(&byte).and_then(|()| (&self.0).read_exact(&mut [0]));
+    }
+}
+
 /// Forks: returns in the kernel's process, with the end of the pipe that tells of signals. The supervisor stays in here
 /// and ends with the kernel's status, after `clean_up`, when nothing of the instance is left.
-pub(crate) fn become_kernel(clean_up: impl FnOnce()) -> anyhow::Result<OwnedFd> {
+pub(crate) fn become_kernel(clean_up: impl FnOnce()) -> anyhow::Result<(OwnedFd, Job)> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).context("becoming a subreaper")?;
     // Inherited dispositions would hide the ends of children.
     host::signal::set_default(Signal::CHILD.as_raw())?;
-    let watched: Vec<i32> = FORWARDED.iter().chain([&Signal::CHILD]).map(|signal| signal.as_raw()).collect();
+    let own = [&Signal::CHILD, &Signal::IO];
+    let watched: Vec<i32> = FORWARDED.iter().chain(own).map(|signal| signal.as_raw()).collect();
     host::process::block_signals(&watched);
     let terminal = crate::console::saved_settings();
     let (signals, to_kernel) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (asked, job) = UnixStream::pair()?;
     match host::process::fork().context("starting the kernel's process (is `ulimit -u` reached?)")? {
         Fork::Child => {
-            drop(to_kernel);
-            Ok(signals)
+            drop((to_kernel, asked));
+            Ok((signals, Job(job)))
         }
         Fork::Parent { child } => {
-            drop(signals);
+            drop((signals, job));
+            // Without it the job is not stopped: the kernel hears so when it asks.
+            let asked = host::process::signal_when_readable(asked.as_fd()).is_ok().then_some(asked);
             // It has done most of what it ever does.
             host::residency::release_programs();
-            let status = watch(child, &to_kernel, &watched);
+            let status = watch(child, &to_kernel, asked.as_ref(), &watched);
             clean_up();
             // However the kernel ended: the user's terminal is as it was.
             if let Some((host, saved)) = terminal {
@@ -57,9 +75,13 @@ pub(crate) fn become_kernel(clean_up: impl FnOnce()) -> anyhow::Result<OwnedFd> 
     }
 }
 
-fn watch(kernel: i32, to_kernel: &OwnedFd, watched: &[i32]) -> i32 {
+fn watch(kernel: i32, to_kernel: &OwnedFd, asked: Option<&UnixStream>, watched: &[i32]) -> i32 {
     let status = loop {
         let (signal, by_host) = host::process::wait_for_signal(watched);
+        if signal == Signal::IO.as_raw() {
+            asked.into_iter().for_each(stop_job);
+            continue;
+        }
         if signal != Signal::CHILD.as_raw() {
             let origin = if by_host { BY_HOST } else { 0 };
             let byte = [u8::try_from(signal).unwrap_or(0) | origin];
@@ -73,6 +95,20 @@ fn watch(kernel: i32, to_kernel: &OwnedFd, watched: &[i32]) -> i32 {
     };
     kill_leftovers();
     status
+}
+
+/// Stops the job, this process included, if the kernel has asked for it, and tells it when it goes on.
+fn stop_job(mut asked: &UnixStream) {
+    let mut byte = [0];
+    while let Ok(1) = asked.read(&mut byte) {
+        let stops = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
+        if let Some(signal) = stops.into_iter().find(|signal| signal.as_raw() == i32::from(byte[0])) {
+            // An error: there is nobody who may be stopped.
+            let _ = rustix::process::kill_current_process_group(signal);
+        }
+        // The kernel may have ended meanwhile.
+        let _ = asked.write(&byte);
+    }
 }
 
 /// Reaps what has ended; the kernel's exit status if it is among them.

@@ -4,7 +4,7 @@
 //! Forks only while there is one thread; signal sets are plain data that the calls fill.
 #![allow(
     unsafe_code,
-    reason = "fork, sigwaitinfo, tcgetpgrp, close_range, mallopt and malloc_trim have no safe wrapper"
+    reason = "fork, sigwaitinfo, fcntl, tcgetpgrp, close_range, mallopt and malloc_trim have no safe wrapper"
 )]
 
 use std::io;
@@ -67,6 +67,18 @@ pub fn wait_for_signal(signals: &[i32]) -> (i32, bool) {
                 return (signal, info.si_code == libc::SI_KERNEL);
             }
         }
+    }
+}
+
+/// Has SIGIO sent to this process whenever `fd` becomes readable; it should be blocked, since it ends who does not expect it.
+///
+/// # Errors
+/// What the host says.
+pub fn signal_when_readable(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: integers.
+    unsafe {
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETOWN, libc::getpid()).into())?;
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK).into()).map(drop)
     }
 }
 

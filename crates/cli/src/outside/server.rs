@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kernel::kernel::Kernel;
+use rustix::process::Uid;
 
 use super::{END, GREETING, printable, socket_name};
 
@@ -20,29 +21,32 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Stack of a thread that sends a text, in bytes.
 const STACK: usize = 256 << 10;
 
+/// Where those come who want to look. The host tells them who opened it.
+pub(crate) struct Door {
+    listener: UnixListener,
+    /// Whose kernel it is.
+    user: Uid,
+}
+
 /// Listens for those who want to look.
 pub(crate) struct Server {
-    listener: UnixListener,
+    door: Door,
     kernel: Arc<Kernel>,
     program: String,
     started: Instant,
     busy: Arc<AtomicUsize>,
 }
 
-impl Server {
-    /// Begins to listen; `None` where the host does not let it, which costs nothing but this view.
-    pub(crate) fn start(kernel: &Arc<Kernel>, program: &[u8]) -> Option<Server> {
-        let name = socket_name(rustix::process::geteuid().as_raw(), std::process::id());
+impl Door {
+    /// Opened by the kernel's process while it is still the user who started it; `None` where the host does not let it, which costs
+    /// nothing but this view.
+    pub(crate) fn open() -> Option<Door> {
+        let user = rustix::process::geteuid();
+        let name = socket_name(user.as_raw(), std::process::id());
         let listener = SocketAddr::from_abstract_name(name).and_then(|name| UnixListener::bind_addr(&name));
         let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
         match listener {
-            Ok(listener) => Some(Server {
-                listener,
-                kernel: kernel.clone(),
-                program: printable(program.rsplit(|byte| *byte == b'/').next().unwrap_or(program)),
-                started: Instant::now(),
-                busy: Arc::default(),
-            }),
+            Ok(listener) => Some(Door { listener, user }),
             Err(error) => {
                 tracing::debug!(%error, "`umlaut stat` will not find this kernel");
                 None
@@ -50,15 +54,34 @@ impl Server {
         }
     }
 
+    /// Whether it is the user who runs us, or root.
+    fn is_for(&self, stream: &UnixStream) -> bool {
+        rustix::net::sockopt::socket_peercred(stream)
+            .is_ok_and(|peer| peer.uid == self.user || peer.uid == Uid::ROOT)
+    }
+}
+
+impl Server {
+    /// Begins to serve.
+    pub(crate) fn start(door: Door, kernel: &Arc<Kernel>, program: &[u8]) -> Server {
+        Server {
+            door,
+            kernel: kernel.clone(),
+            program: printable(program.rsplit(|byte| *byte == b'/').next().unwrap_or(program)),
+            started: Instant::now(),
+            busy: Arc::default(),
+        }
+    }
+
     /// Becomes readable when somebody has come.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
+        self.door.listener.as_fd()
     }
 
     /// Serves who has come, on a thread that ends with it. Never blocks.
     pub(crate) fn serve(&self) {
-        let Ok((stream, _)) = self.listener.accept() else { return };
-        if !is_welcome(&stream) || self.busy.load(Ordering::Relaxed) >= MOST {
+        let Ok((stream, _)) = self.door.listener.accept() else { return };
+        if !self.door.is_for(&stream) || self.busy.load(Ordering::Relaxed) >= MOST {
             return;
         }
         self.busy.fetch_add(1, Ordering::Relaxed);
@@ -85,13 +108,6 @@ impl Server {
             "{GREETING}\nkernel_pid {pid}\nsupervisor_pid {supervisor}\nprogram {program}\nuptime_us {up}\n"
         )
     }
-}
-
-/// Whether it is the user who runs us, or root.
-fn is_welcome(stream: &UnixStream) -> bool {
-    let own = rustix::process::geteuid();
-    rustix::net::sockopt::socket_peercred(stream)
-        .is_ok_and(|peer| peer.uid == own || peer.uid == rustix::process::Uid::ROOT)
 }
 
 fn text(kernel: &Kernel, mut text: String) -> String {
