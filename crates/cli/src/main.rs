@@ -1,7 +1,7 @@
 //! The command `umlaut`: options, set-up, supervisor, console.
 //!
 //! `options.rs` says what can be asked for; `run.rs` puts a kernel together and starts it, `supervisor.rs` watches
-//! over it, `cgroup.rs` bounds its memory, `confine` the kernel's own process, `root.rs` composes what guests see of the
+//! over it, `host_user.rs` chooses its user, `cgroup.rs` bounds its memory, `confine` the kernel's own process, `root.rs` composes what guests see of the
 //! host, `program.rs` what they start with, `user.rs` as whom; `check.rs` probes the host, `security.rs` what holds guests
 //! in, `sites.rs` explains what is patched.
 
@@ -15,6 +15,7 @@ mod check;
 mod confine;
 mod console;
 mod explain;
+mod host_user;
 mod memory_files;
 mod options;
 mod outside;

@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use kernel::stats::CountersMode;
 
+use crate::host_user::HostUser;
 use crate::outside::stat::StatOptions;
 
 /// Runs Linux programs under a kernel that is an ordinary process: no root, no KVM, no set-up.
@@ -195,6 +196,10 @@ pub(crate) struct RunOptions {
     #[arg(long, help_heading = "Platform")]
     pub no_spin: bool,
 
+    /// Who guest processes and umlaut's kernel are to the host when root runs umlaut: `auto` takes an unused user, `none` root
+    /// itself (weaker)
+    #[arg(long, value_name = "auto|UID|none", value_parser = HostUser::parse, default_value = "auto", help_heading = "Platform")]
+    pub host_user: HostUser,
     /// Leave umlaut's own process without Landlock and seccomp (weaker; to be measured)
     #[arg(long, help_heading = "Platform")]
     pub no_confine: bool,

@@ -44,6 +44,8 @@ pub(crate) struct NameSpace {
     pub memfds: Memfds,
     /// The parts of the host's tree that are shown: nothing else of it need ever be opened.
     pub shown: Vec<Shown>,
+    /// Files of any owner and mode may be among them; else there are only those that everybody may read.
+    pub shows_private: bool,
     memory: MemoryFsKind,
 }
 
@@ -165,7 +167,12 @@ pub(crate) fn compose(options: &RunOptions) -> anyhow::Result<NameSpace> {
         setup.memory.self_fds.clone(),
     );
     let shown = shown(options, plan.as_ref());
-    Ok(NameSpace { mounts, root, user, workdir, proc, sysfs, devpts, memfds, shown, memory: setup.memory })
+    // The first layer is the system's.
+    let shows_private = options.host_all
+        || !options.bind.is_empty()
+        || plan.as_ref().is_none_or(|plan| plan.layers.len() > 1);
+    let memory = setup.memory;
+    Ok(NameSpace { mounts, root, user, workdir, proc, sysfs, devpts, memfds, shown, shows_private, memory })
 }
 
 /// The host's paths that have been opened.

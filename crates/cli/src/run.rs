@@ -24,7 +24,7 @@ use crate::console::Console;
 use crate::explain::{Attempt, explain};
 use crate::options::{PlatformName, RunOptions};
 use crate::outside::server::{Door, Server};
-use crate::{confine, program, root, supervisor};
+use crate::{confine, host_user, program, root, supervisor};
 
 /// How long the kernel may take to end once it must.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -57,6 +57,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     // What the caller had open is not for guests (INVARIANTS 1.9).
     host::process::close_from(3).context("closing inherited descriptors")?;
     raise_limits()?;
+    let guests = host_user::choose(options.host_user)?;
     let cgroup = memory_cgroup(options)?;
     let (signals, job) = supervisor::become_kernel(|| {
         if let Some(cgroup) = &cgroup {
@@ -73,7 +74,9 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
     let profile_file = open_profile(options)?;
     let door = Door::open();
     rustix::thread::set_no_new_privs(true).context("giving up privileges")?;
-    confine::give_up_capabilities(&name_space.shown).context("giving up capabilities")?;
+    host_user::change(guests)?;
+    confine::give_up_capabilities(&name_space.shown, name_space.shows_private)
+        .context("giving up capabilities")?;
     if !options.no_confine
         && !confine::forbid_other_files(&name_space.shown).context("confining itself to its roots")?
     {

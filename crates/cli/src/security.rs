@@ -7,13 +7,16 @@ use std::fs;
 use platform::{Platform, PlatformError};
 
 use crate::check::{line, say};
-use crate::confine;
+use crate::host_user::HostUser;
+use crate::{confine, host_user};
 
 pub(crate) fn check() -> anyhow::Result<i32> {
     let root = rustix::process::geteuid().is_root();
     // As `umlaut run` does before there are guests.
+    let user = host_user::choose(HostUser::Auto)?;
     rustix::thread::set_no_new_privs(true)?;
-    confine::give_up_capabilities(&[])?;
+    host_user::change(user)?;
+    confine::give_up_capabilities(&[], false)?;
     for platform in ["stub", "sysemu", "ptrace"] {
         match start(platform) {
             Ok(platform) => guests(&*platform)?.iter().try_for_each(|text| say(text))?,
@@ -47,7 +50,7 @@ fn guests(platform: &dyn Platform) -> anyhow::Result<Vec<String>> {
     let pid = process.space.host_pid();
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let own_namespace = fs::read_link("/proc/self/ns/pid").ok();
-    let namespace = fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let namespace = host::user::as_guests(|| fs::read_link(format!("/proc/{pid}/ns/pid"))).ok();
     let in_namespace = namespace.is_some() && namespace != own_namespace;
     Ok(facts(&status, in_namespace, name == "stub")
         .into_iter()
@@ -100,11 +103,14 @@ fn own_process() -> anyhow::Result<Vec<String>> {
     let (own, traced) = (confine::allowed_calls(false), confine::allowed_calls(true));
     let held = host::privileges::permitted()?.count_ones();
     Ok(vec![
-        match held {
-            0 => "umlaut's own process holds no capability".into(),
-            held => format!(
-                "umlaut's own process holds {held} capabilities: to read files of others, and two more with writable roots and binds"
+        match (host::user::users(), held) {
+            (Some(users), _) => format!(
+                "umlaut's own process is user {} too, but opens and makes files as user {}; it keeps capabilities only for files \
+                 of others: to read them, and two more to write them, with --root, --bind and the like",
+                users.guests, users.files.0
             ),
+            (None, 0) => "umlaut's own process holds no capability".into(),
+            (None, held) => format!("umlaut's own process holds {held} capabilities"),
         },
         format!("umlaut's own process gives up {files}"),
         format!(
@@ -116,11 +122,13 @@ fn own_process() -> anyhow::Result<Vec<String>> {
 /// What this version, or this way of running it, does not have.
 fn missing(root: bool) -> Vec<&'static str> {
     let mut missing = Vec::new();
-    if root {
+    if root && host::user::users().is_none() {
         missing.push("another user for guests when root runs umlaut: uid 0 without any capability still owns root's files; seccomp, which lets no guest process open anything, and Landlock keep it from them");
     }
     missing.push("consent to new host threads: on stub, a guest that took over its process can make threads there, and processes for some seconds");
-    missing.push("a fence for signals: umlaut's own process may signal what else its user runs");
+    if host::user::users().is_none() {
+        missing.push("a fence for signals: umlaut's own process may signal what else its user runs");
+    }
     missing
 }
 

@@ -144,7 +144,7 @@ impl HostFs {
 
     /// The owner that files made by this process show.
     pub(crate) fn own_ids(&self) -> (u32, u32) {
-        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let (uid, gid) = host::user::file_ids();
         self.options.owners.shown(uid, gid)
     }
 

@@ -77,12 +77,8 @@ impl OwnerMap {
 
     /// The files of the calling process's user show as belonging to this user and group.
     pub fn own_as((uid, gid): (u32, u32)) -> OwnerMap {
-        OwnerMap::Own {
-            host_uid: rustix::process::geteuid().as_raw(),
-            host_gid: rustix::process::getegid().as_raw(),
-            uid,
-            gid,
-        }
+        let (host_uid, host_gid) = host::user::file_ids();
+        OwnerMap::Own { host_uid, host_gid, uid, gid }
     }
 
     /// The ids shown for the host's.

@@ -131,7 +131,8 @@ fn is_at_work(tgid: i32, tid: i32) -> bool {
 
 /// Its state as `/proc/PID/stat` shows it; `None` if there is no such thread.
 fn state(tgid: i32, tid: i32) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{tgid}/task/{tid}/stat")).ok()?;
+    let read = || std::fs::read_to_string(format!("/proc/{tgid}/task/{tid}/stat"));
+    let stat = host::user::perhaps_as_guests(read).ok()?;
     // Behind the name, which may hold anything.
     stat.rsplit(") ").next()?.chars().next()
 }

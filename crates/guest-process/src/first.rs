@@ -19,7 +19,8 @@ const OOM_SCORE_ADJ: i32 = 300;
 pub fn set_limits(pid: i32, data: Option<u64>) -> io::Result<()> {
     let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
     let score = (own.trim().parse().unwrap_or(0) + OOM_SCORE_ADJ).min(1000);
-    if let Err(error) = std::fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string()) {
+    let write = || std::fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string());
+    if let Err(error) = host::user::as_guests(write) {
         tracing::debug!(%error, "guest processes do not go first when memory runs out");
     }
     let pid = Pid::from_raw(pid);
@@ -74,7 +75,7 @@ impl Map {
 /// # Errors
 /// What reading them gives.
 pub fn read_maps(pid: i32) -> io::Result<Vec<Map>> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let text = host::user::as_guests(|| std::fs::read_to_string(format!("/proc/{pid}/maps")))?;
     let parse = |line: &str| {
         let mut fields = line.split_ascii_whitespace();
         let (start, end) = fields.next()?.split_once('-')?;

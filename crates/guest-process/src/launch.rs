@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use platform::PlatformError;
@@ -33,7 +33,7 @@ const STACK: u64 = 8 << 20;
 pub fn launch(image: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<i32, PlatformError> {
     let prepared = Prepared::new(image, descriptors)?;
     let kernel = std::process::id().cast_signed();
-    let pid = fork(|| child(&prepared, kernel)).map_err(failed("making the first guest process"))?;
+    let pid = fork(|| first(&prepared, kernel)).map_err(failed("making the first guest process"))?;
     match prepared.reports(pid) {
         (_, None) => Ok(pid),
         (_, Some(error)) => {
@@ -138,7 +138,20 @@ fn readable_soon(report: &File) -> bool {
     }
 }
 
-/// The life of the first guest process. `parent`: what `getppid` gives while the kernel lives.
+/// The life of a first guest process that is a child of the kernel's own making.
+fn first(prepared: &Prepared, kernel: i32) -> ! {
+    become_guest(prepared);
+    child(prepared, kernel)
+}
+
+/// In a child: becomes the guests' user, where they have one.
+pub(crate) fn become_guest(prepared: &Prepared) {
+    if let Err(error) = host::user::become_guest() {
+        prepared.fail(error.raw_os_error().map_or(Errno::PERM, Errno::from_raw_os_error));
+    }
+}
+
+/// The life of the first guest process, once it is the guests' user. `parent`: what `getppid` gives while the kernel lives.
 pub(crate) fn child(prepared: &Prepared, parent: i32) -> ! {
     if let Err(errno) = rustix::process::setsid()
         .and_then(|_| rustix::process::set_parent_process_death_signal(Some(Signal::KILL)))
@@ -268,6 +281,8 @@ fn in_directory(directory: &Path, image: &[u8]) -> io::Result<OwnedFd> {
     let write = || -> io::Result<OwnedFd> {
         let mut writer = File::options().write(true).create_new(true).mode(0o500).open(&path)?;
         writer.write_all(image)?;
+        // By guests' user too, if that is not ours; whoever cannot read what he executes is not dumpable.
+        writer.set_permissions(std::fs::Permissions::from_mode(0o555))?;
         // What is open for writing is not executed (ETXTBSY).
         drop(writer);
         let reader = File::open(&path)?;

@@ -109,7 +109,7 @@ pub(crate) fn reaped_usage(usage: &host::wait::Usage) -> HostUsage {
 }
 
 fn read(directory: &str, name: &str) -> Option<String> {
-    std::fs::read_to_string(format!("{directory}/{name}")).ok()
+    host::user::perhaps_as_guests(|| std::fs::read_to_string(format!("{directory}/{name}"))).ok()
 }
 
 /// All but the exact sum of times.

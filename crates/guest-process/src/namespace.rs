@@ -110,6 +110,8 @@ pub fn make_in_namespace<Z>(
 
 /// The helper's life.
 fn make(prepared: &Prepared, kernel: BorrowedFd<'_>) -> ! {
+    // Before: a user namespace belongs to who makes it, and in it there is no other user to become.
+    launch::become_guest(prepared);
     // SAFETY: this process has one thread, and shares nothing.
     let made = unsafe {
         libc::unshare(libc::CLONE_NEWPID) == 0 || libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) == 0
@@ -158,7 +160,9 @@ fn be_init(prepared: &Prepared, kernel: BorrowedFd<'_>) -> ! {
 pub(crate) fn thread(tgid: i32, local: i32) -> io::Result<i32> {
     use rustix::fs::{Mode, OFlags};
     let path = format!("/proc/{tgid}/task");
-    let tasks = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = || Ok(rustix::fs::open(&path, flags, Mode::empty())?);
+    let tasks = host::user::perhaps_as_guests(open)?;
     let links = rustix::fs::fstat(&tasks)?.st_nlink;
     // The host lists threads in the order in which they were made; it counts `.` and `..` too.
     let newest = 2 + links.saturating_sub(OWN_LINKS + NEWEST);
@@ -191,7 +195,7 @@ pub(crate) fn child(local: i32) -> Option<i32> {
 
 /// The last number of `NSpid`, if the process is in a namespace below ours.
 fn innermost(status: &str) -> Option<i32> {
-    let text = std::fs::read_to_string(status).ok()?;
+    let text = host::user::perhaps_as_guests(|| std::fs::read_to_string(status)).ok()?;
     let numbers = text.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     let mut numbers = numbers.split_ascii_whitespace();
     numbers.next()?;

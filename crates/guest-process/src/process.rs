@@ -121,7 +121,7 @@ impl Process {
     pub fn memory(&self) -> Option<&File> {
         let open = || {
             let path = format!("/proc/{}/mem", self.tgid);
-            File::options().read(true).write(true).open(path).ok()
+            host::user::as_guests(|| File::options().read(true).write(true).open(path)).ok()
         };
         self.memory.get_or_init(open).as_ref()
     }
@@ -251,13 +251,15 @@ impl AddressSpace for Process {
     }
 
     fn resident_pages(&self) -> (u64, u64) {
-        let text = std::fs::read_to_string(format!("/proc/{}/statm", self.tgid)).unwrap_or_default();
+        let read = || std::fs::read_to_string(format!("/proc/{}/statm", self.tgid));
+        let text = host::user::perhaps_as_guests(read).unwrap_or_default();
         let mut fields = text.split_ascii_whitespace().skip(1).map(|field| field.parse().unwrap_or(0));
         (fields.next().unwrap_or(0), fields.next().unwrap_or(0))
     }
 
     fn mapping_start(&self, addr: UserAddr) -> Option<UserAddr> {
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.tgid)).ok()?;
+        let read = || std::fs::read_to_string(format!("/proc/{}/maps", self.tgid));
+        let maps = host::user::as_guests(read).ok()?;
         let range = |line: &str| {
             let (start, end) = line.split_once(' ')?.0.split_once('-')?;
             Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))

@@ -2,7 +2,7 @@
 //! `ptrace` (whose requests nobody else needs).
 //!
 //! Main parts: [`vm`] (another process's memory), [`wait`] (stops and deaths of children), [`signal`]
-//! (kicks and dispositions), [`clock`] (CPU time of others), [`descriptors`] (how many guests may have), [`residency`] (what of its own is in
+//! (kicks and dispositions), [`user`] (who one is when root runs umlaut), [`clock`] (CPU time of others), [`descriptors`] (how many guests may have), [`residency`] (what of its own is in
 //! memory). Neighbours: above it `ptrace`, `kernel`, the file
 //! systems and `cli`; below it `libc` only.
 
@@ -19,6 +19,7 @@ pub mod seccomp;
 pub mod signal;
 pub mod streams;
 pub mod timex;
+pub mod user;
 pub mod vm;
 pub mod wait;
 

@@ -9,7 +9,7 @@ use std::io;
 use crate::check;
 
 bitflags::bitflags! {
-    /// Capabilities that somebody may want to keep.
+    /// Capabilities that somebody asks for or may want to keep.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Capabilities: u64 {
         /// Writing files whatever their mode.
@@ -18,6 +18,12 @@ bitflags::bitflags! {
         const DAC_READ_SEARCH = 1 << 2;
         /// Changing modes, times and attributes of files of others.
         const FOWNER = 1 << 3;
+        /// Signals to processes of others.
+        const KILL = 1 << 5;
+        /// Changing groups.
+        const SETGID = 1 << 6;
+        /// Changing the user.
+        const SETUID = 1 << 7;
         /// Tracing, where yama asks for it.
         const SYS_PTRACE = 1 << 19;
     }

@@ -156,7 +156,7 @@ fn measure(processes: &mut [Process], use_of: impl Fn(i32) -> u64) -> u64 {
 
 /// Fields of a host file like `/proc/PID/status`, added up, in bytes.
 fn add_fields(path: &str, fields: &[&str]) -> Option<u64> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = host::user::perhaps_as_guests(|| std::fs::read_to_string(path)).ok()?;
     let value = |line: &str| {
         let (name, rest) = line.split_once(':')?;
         fields.contains(&name).then(|| kib(rest)).flatten()
@@ -200,7 +200,8 @@ fn shared_use(processes: &[Process], files: u64) -> u64 {
 }
 
 fn shared_without_file(pid: i32) -> u64 {
-    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/smaps")) else { return 0 };
+    let read = || std::fs::read_to_string(format!("/proc/{pid}/smaps"));
+    let Ok(text) = host::user::as_guests(read) else { return 0 };
     let mut counts = false;
     let mut bytes = 0;
     for line in text.lines() {

@@ -13,6 +13,10 @@ pub(super) enum Check {
     All(u32, u32),
     /// None of these bits is set in it.
     None(u32, u32),
+    /// The first argument is one of the users as whom it opens files, of which it has two if root has started it.
+    FileUser,
+    /// The same of groups.
+    FileGroup,
     /// On the ptrace platforms only.
     Tracing,
     /// Answered as by a host that does not have it: the caller goes another way.
@@ -75,7 +79,8 @@ pub(super) const GROUPS: &[Group] = &[
             (libc::SYS_sigaltstack, Check::Any),
             (libc::SYS_rt_sigprocmask, Check::Any),
             (libc::SYS_rt_sigreturn, Check::Any),
-            (libc::SYS_prctl, Check::OneOf(0, &[libc::PR_SET_NAME as u32])),
+            // The second goes with setfsuid.
+            (libc::SYS_prctl, Check::OneOf(0, &[libc::PR_SET_NAME as u32, libc::PR_SET_DUMPABLE as u32])),
             (libc::SYS_exit, Check::Any),
             (libc::SYS_exit_group, Check::Any),
             (libc::SYS_futex, Check::Any),
@@ -226,6 +231,9 @@ pub(super) const GROUPS: &[Group] = &[
             (libc::SYS_sched_setaffinity, Check::Any),
             (libc::SYS_setpriority, Check::Any),
             (libc::SYS_prlimit64, Check::Any),
+            // To look at them as they do, when they are not root's: `host::user`.
+            (libc::SYS_setfsuid, Check::FileUser),
+            (libc::SYS_setfsgid, Check::FileGroup),
             (libc::SYS_ptrace, Check::Tracing),
         ],
     ),

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use guest_process::bpf::{ARCH, Assembler, Instruction, NR, high, low};
 use host::landlock::{Access, Ruleset};
 use host::privileges::Capabilities;
+use host::user::Users;
 use rustix::fs::{Mode, OFlags};
 
 use self::calls::{Check, GROUPS};
@@ -45,13 +46,13 @@ const ALWAYS: [(&str, Access); 3] =
 /// Where the stub's executable is made if memory files may not be executed.
 const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// Run by root: keeps of its capabilities what reading and writing the files of others takes, in roots and binds, and
-/// what tracing takes where yama asks for it. Guest processes hold none in any case.
+/// Run by root: keeps of its capabilities what reading (`private`) and writing the files of others takes, in roots and
+/// binds, and what tracing takes where yama asks for it. Guest processes hold none in any case.
 ///
 /// # Errors
 /// What the host says.
-pub(crate) fn give_up_capabilities(shown: &[Shown]) -> io::Result<()> {
-    let mut kept = Capabilities::DAC_READ_SEARCH;
+pub(crate) fn give_up_capabilities(shown: &[Shown], private: bool) -> io::Result<()> {
+    let mut kept = if private { Capabilities::DAC_READ_SEARCH } else { Capabilities::empty() };
     if shown.iter().any(|shown| shown.writable) {
         kept |= Capabilities::DAC_OVERRIDE | Capabilities::FOWNER;
     }
@@ -127,19 +128,25 @@ fn memory_files_are_not_executable() -> bool {
 /// What the host says.
 pub(crate) fn forbid_other_calls(tracing: bool) -> io::Result<()> {
     host::seccomp::report_refused()?;
-    host::seccomp::install(&filter(tracing), host::seccomp::Threads::All)
+    host::seccomp::install(&filter(tracing, host::user::users()), host::seccomp::Threads::All)
 }
 
 /// How many host calls pass, for the user.
 pub(crate) fn allowed_calls(tracing: bool) -> usize {
-    let passes = |check: &Check| {
-        !matches!(check, Check::Missing | Check::Quietly) && (tracing || *check != Check::Tracing)
+    let passes = |check: &Check| match check {
+        Check::Missing | Check::Quietly => false,
+        Check::FileUser | Check::FileGroup => host::user::users().is_some(),
+        check => tracing || *check != Check::Tracing,
     };
     GROUPS.iter().flat_map(|(_, rows)| rows.iter()).filter(|(_, check)| passes(check)).count()
 }
 
-/// The filter.
-fn filter(tracing: bool) -> Vec<Instruction> {
+/// The filter. `users`: who this process is, if root has started it.
+fn filter(tracing: bool, users: Option<Users>) -> Vec<Instruction> {
+    let [file_users, file_groups] = users.map_or([None; 2], |users| {
+        let (uid, gid) = users.files;
+        [Some([uid, users.guests]), Some([gid, users.guests])]
+    });
     let mut a = Assembler::default();
     let (refuse, quietly, allow, missing) = (a.label(), a.label(), a.label(), a.label());
     a.load(ARCH);
@@ -155,7 +162,7 @@ fn filter(tracing: bool) -> Vec<Instruction> {
             Check::Tracing => {}
             Check::Missing => a.jump_if(libc::BPF_JEQ, number, missing),
             Check::Quietly => a.jump_if(libc::BPF_JEQ, number, quietly),
-            Check::OneOf(..) | Check::All(..) | Check::None(..) => {
+            Check::OneOf(..) | Check::All(..) | Check::None(..) | Check::FileUser | Check::FileGroup => {
                 let place = a.label();
                 a.jump_if(libc::BPF_JEQ, number, place);
                 checked.push((place, *check));
@@ -165,14 +172,17 @@ fn filter(tracing: bool) -> Vec<Instruction> {
     a.jump(refuse);
     for (place, check) in checked {
         a.place(place);
+        let one_of = |a: &mut Assembler, argument, values: &[u32]| {
+            a.load(high(argument));
+            a.jump_unless(libc::BPF_JEQ, 0, refuse);
+            a.load(low(argument));
+            values.iter().for_each(|value| a.jump_if(libc::BPF_JEQ, *value, allow));
+            a.jump(refuse);
+        };
         match check {
-            Check::OneOf(argument, values) => {
-                a.load(high(argument));
-                a.jump_unless(libc::BPF_JEQ, 0, refuse);
-                a.load(low(argument));
-                values.iter().for_each(|value| a.jump_if(libc::BPF_JEQ, *value, allow));
-                a.jump(refuse);
-            }
+            Check::OneOf(argument, values) => one_of(&mut a, argument, values),
+            Check::FileUser => one_of(&mut a, 0, file_users.as_ref().map_or(&[], |ids| &ids[..])),
+            Check::FileGroup => one_of(&mut a, 0, file_groups.as_ref().map_or(&[], |ids| &ids[..])),
             Check::All(argument, bits) => {
                 a.load(low(argument));
                 a.emit(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, bits);

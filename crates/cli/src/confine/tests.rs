@@ -86,7 +86,7 @@ fn only_calls_of_the_list_are_made() {
     let pid = rustix::process::Pid::from_child(&stranger);
     on_a_thread(|| {
         host::seccomp::report_refused().unwrap();
-        host::seccomp::install(&filter(false), host::seccomp::Threads::Own).unwrap();
+        host::seccomp::install(&filter(false, None), host::seccomp::Threads::Own).unwrap();
         let refused = |result: io::Result<()>| {
             assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EPERM));
         };
@@ -104,6 +104,51 @@ fn only_calls_of_the_list_are_made() {
         rustix::process::test_kill_process(pid).unwrap();
     });
     end(stranger);
+}
+
+/// Root's kernel opens files as two users, and becomes nobody else again.
+#[test]
+#[allow(unsafe_code, reason = "changing ids")]
+fn who_it_is_stays_as_it_is() {
+    const GUESTS: u32 = 0x7812_3456;
+    let root = rustix::process::geteuid().is_root();
+    // SAFETY: integers.
+    let set = |number: libc::c_long, ids: [u32; 3]| unsafe {
+        let result = libc::syscall(number, ids[0], ids[1], ids[2]);
+        (result, if result < 0 { std::io::Error::last_os_error().raw_os_error() } else { None })
+    };
+    let refused = (-1, Some(libc::EPERM));
+    on_a_thread(|| {
+        let users = Users { guests: GUESTS, files: (0, 0) };
+        host::seccomp::report_refused().unwrap();
+        host::seccomp::install(&filter(false, Some(users)), host::seccomp::Threads::Own).unwrap();
+        if root {
+            for number in [libc::SYS_setfsuid, libc::SYS_setfsgid] {
+                assert_eq!(set(number, [GUESTS, 0, 0]), (0, None));
+                assert_eq!(set(number, [0, 0, 0]), (i64::from(GUESTS), None));
+                assert_eq!(set(number, [1, 0, 0]), refused);
+                assert_eq!(set(number, [0, 0, 0]), (0, None));
+            }
+        }
+        for number in [
+            libc::SYS_setuid,
+            libc::SYS_setgid,
+            libc::SYS_setreuid,
+            libc::SYS_setregid,
+            libc::SYS_setresuid,
+            libc::SYS_setresgid,
+            libc::SYS_setgroups,
+            libc::SYS_capset,
+        ] {
+            assert_eq!(set(number, [0; 3]), refused, "{number}");
+        }
+    });
+    // Without another user, not even that.
+    on_a_thread(|| {
+        host::seccomp::report_refused().unwrap();
+        host::seccomp::install(&filter(false, None), host::seccomp::Threads::Own).unwrap();
+        assert_eq!(set(libc::SYS_setfsuid, [GUESTS, 0, 0]), refused);
+    });
 }
 
 /// The error of mapping a page.
@@ -125,17 +170,20 @@ fn the_list_is_what_the_filter_says() {
     numbers.sort_unstable();
     numbers.dedup();
     assert_eq!(numbers.len(), count);
-    for tracing in [false, true] {
-        let program = filter(tracing);
+    let root = Users { guests: 0x7812_3456, files: (0, 5) };
+    for (tracing, users) in [(false, None), (true, None), (false, Some(root)), (true, Some(root))] {
+        let program = filter(tracing, users);
         for nr in (0..600).chain([0x4000_0000 + 39, u32::MAX]) {
             let check = GROUPS.iter().flat_map(|(_, rows)| rows.iter()).find(|row| row.0 == i64::from(nr));
             for arch in [AUDIT_ARCH_X86_64, 0x4000_0003] {
-                for argument in [0, u64::from(u32::MAX), 1 << 32] {
+                for argument in [0, 5, 0x7812_3456, u64::from(u32::MAX), 1 << 32] {
                     let data = Data { nr, arch, ip: 0, args: [argument; 6] };
                     let wanted = arch == AUDIT_ARCH_X86_64
                         && check.is_some_and(|(_, check)| match *check {
                             Check::Any => true,
                             Check::Tracing => tracing,
+                            Check::FileUser => users.is_some() && [0, 0x7812_3456].contains(&argument),
+                            Check::FileGroup => users.is_some() && [5, 0x7812_3456].contains(&argument),
                             Check::Missing | Check::Quietly => false,
                             Check::OneOf(_, values) => {
                                 u32::try_from(argument).is_ok_and(|argument| values.contains(&argument))

@@ -103,7 +103,8 @@ impl CurrentTask {
         segments: &[Segment],
         dump: &CoreDump,
     ) -> SysResult<()> {
-        let pagemap = File::open(format!("/proc/{}/pagemap", self.mm.space.host_pid())).ok();
+        let path = format!("/proc/{}/pagemap", self.mm.space.host_pid());
+        let pagemap = host::user::as_guests(|| File::open(path)).ok();
         let mut at = writer.position;
         for segment in segments {
             let end = segment.vma.start.saturating_add(segment.size);
@@ -178,7 +179,8 @@ impl CurrentTask {
         }
         if matches!(vma.backing, Backing::Special(_)) {
             // The host's own, above what guests have: [vdso] can be read, [vvar] cannot, and is a hole, as on Linux.
-            let memory = File::open(format!("/proc/{}/mem", self.mm.space.host_pid()));
+            let path = format!("/proc/{}/mem", self.mm.space.host_pid());
+            let memory = host::user::as_guests(|| File::open(path));
             let _ = memory.map(|memory| memory.read_exact_at(into, start));
             return;
         }
@@ -255,7 +257,8 @@ fn present(pagemap: Option<&File>, start: u64, count: u64) -> Vec<bool> {
 
 /// Where the host has pages that are the process's own (Linux: mappings with an `anon_vma`).
 fn written_ranges(pid: i32) -> Vec<Range<u64>> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+    let read = || std::fs::read_to_string(format!("/proc/{pid}/smaps"));
+    let text = host::user::as_guests(read).unwrap_or_default();
     let mut ranges = Vec::new();
     let mut current: Option<Range<u64>> = None;
     for line in text.lines() {

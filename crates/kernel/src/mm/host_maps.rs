@@ -17,7 +17,7 @@ impl Mm {
     /// The mappings of the host process, ascending; the platform's own among them. Empty: it is gone.
     pub fn host_mappings(&self) -> Vec<HostMapping> {
         let path = format!("/proc/{}/smaps", self.space.host_pid());
-        parse(&std::fs::read_to_string(path).unwrap_or_default())
+        parse(&host::user::as_guests(|| std::fs::read_to_string(path)).unwrap_or_default())
     }
 }
 

@@ -57,7 +57,8 @@ pub fn sys_mincore(task: &mut CurrentTask, addr: UserAddr, len: u64, vec: UserAd
         return Err(Errno::EFAULT.into());
     }
     task.mm.refresh_holes(addr.0, addr.0 + len);
-    let pagemap = File::open(format!("/proc/{}/pagemap", task.mm.space.host_pid())).ok();
+    let path = format!("/proc/{}/pagemap", task.mm.space.host_pid());
+    let pagemap = host::user::as_guests(|| File::open(path)).ok();
     let mut done = 0;
     while done < pages {
         let start = addr.0 + done * PAGE_SIZE;
