@@ -38,7 +38,7 @@ pub use delegation::{DelegatedFile, DelegatedIo, Delegations};
 pub use registers::Registers;
 pub use shape::{CallShape, CallShapes, Pointee};
 pub use space::{AddressSpace, GuestRange, Reach, Vdso};
-pub use text::{Displaced, PatchedProgram, PatchedSite};
+pub use text::{Displaced, PatchedProgram, PatchedSite, SiteCode};
 pub use trap::{Exception, ExitStatus, SyscallEntry, Trap};
 pub use usage::{HostUsage, Meter};
 pub use words::{OwnWords, SharedWords};

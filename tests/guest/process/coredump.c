@@ -252,6 +252,32 @@ CASE(filter) {
     CHECK(!contains("shared"));
 }
 
+// A system call's site, which is in the core as it was linked. The nops before let a disassembler find its way.
+__asm__(".pushsection .text\n.balign 64\n.skip 64, 0x90\nsite: mov $110, %eax\nsyscall\ncmp $-4095, %rax\nret\n.popsection");
+extern long site(void);
+static void fault_after_a_call(void) {
+    site();
+    fault();
+}
+
+CASE(text) {
+    static const unsigned char linked[] = {0xb8, 110, 0, 0, 0, 0x0f, 0x05, 0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff, 0xc3};
+    need_cores();
+    int fd = CHECK_OK(open("/proc/self/coredump_filter", O_RDWR));
+    CHECK_EQ(write(fd, "0x7\n", 4), 4);  // mappings of files as well
+    CHECK_EQ(crash_with(RLIM_INFINITY, fault_after_a_call), SIGSEGV | 0x80);
+    read_core();
+    int found = 0;
+    for (int i = 1; i < ((Elf64_Ehdr *)core)->e_phnum; i++) {
+        Elf64_Phdr *s = segment(i);
+        size_t at = (uintptr_t)site - s->p_vaddr;
+        if (at >= s->p_filesz) continue;
+        CHECK_EQ(memcmp(core + s->p_offset + at, linked, sizeof linked), 0);
+        found++;
+    }
+    CHECK_EQ(found, 1);
+}
+
 CASE(threads) {
     need_cores();
     CHECK_EQ(crash_with(RLIM_INFINITY, fault_with_threads), SIGSEGV | 0x80);

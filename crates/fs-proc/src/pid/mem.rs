@@ -4,8 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use abi::{Errno, UserAddr};
-use kernel::mm::GuestRange;
-use kernel::mm::Mm;
+use kernel::mm::{Access, GuestRange, Mm};
 use sync::{Mutex, SysResult, order};
 use vfs::{Caller, FileDescription, FileOps, Seek, UserRead, UserWrite};
 
@@ -57,8 +56,8 @@ impl FileOps for MemoryFile {
         while to.room() > 0 {
             let len = to.room().min(CHUNK);
             let part = buffer.get_mut(..len).unwrap_or(&mut []);
-            let found =
-                MemoryFile::range(offset, done, len).map_or(0, |range| self.mm.copy_in(&[range], part));
+            let found = MemoryFile::range(offset, done, len)
+                .map_or(0, |range| self.mm.inspect(&[range], part, Access::Forced));
             if found == 0 {
                 return if done > 0 { Ok(done) } else { Err(Errno::EIO.into()) };
             }
@@ -105,8 +104,8 @@ impl FileOps for MemoryFile {
             if taken == 0 {
                 return if done > 0 { Ok(done) } else { Err(Errno::EFAULT.into()) };
             }
-            let put =
-                MemoryFile::range(offset, done, taken).map_or(0, |range| self.mm.copy_out(bytes, &[range]));
+            let put = MemoryFile::range(offset, done, taken)
+                .map_or(0, |range| self.mm.alter(bytes, &[range], Access::Forced));
             done += put;
             if put < taken {
                 from.untake(taken - put);

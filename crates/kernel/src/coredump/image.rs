@@ -193,6 +193,7 @@ impl CurrentTask {
                     self.mm.space.read(&[GuestRange { start: at, len: page.len() }], page, Reach::Growing);
             }
         }
+        self.mm.show_linked(&[GuestRange { start: UserAddr(start), len: into.len() }], into);
     }
 
     /// Bytes of a mapping that are in the file (Linux: `vma_dump_size`).

@@ -145,7 +145,7 @@ fn in_range(ranges: &[GuestRange]) -> SmallVec<[GuestRange; 8]> {
 }
 
 /// The ranges behind their first `bytes` bytes.
-fn skip(ranges: &[GuestRange], mut bytes: usize) -> SmallVec<[GuestRange; 8]> {
+pub(super) fn skip(ranges: &[GuestRange], mut bytes: usize) -> SmallVec<[GuestRange; 8]> {
     let mut rest = SmallVec::new();
     for range in ranges {
         let skipped = bytes.min(range.len);

@@ -9,6 +9,7 @@
 pub mod advise;
 mod copy;
 pub mod host_maps;
+mod inspect;
 pub mod lock;
 mod map;
 pub mod memfd;
@@ -28,6 +29,7 @@ use platform::AddressSpace;
 use sync::{Mutex, MutexGuard, SleepLock, SleepLockGuard, SysResult, Waiter, order};
 
 pub use copy::{UserSink, UserSource};
+pub use inspect::Access;
 pub use map::{MMAP_MIN_ADDR, MapRequest};
 pub use platform::GuestRange;
 pub use trampolines::Trampolines;

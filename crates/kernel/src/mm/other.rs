@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use sync::SysResult;
 
 use crate::fs::rw::read_io_vec;
-use crate::mm::Mm;
+use crate::mm::{Access, Mm};
 use crate::syscall::{IoVec, Pid, RemoteVec};
 use crate::task::CurrentTask;
 
@@ -117,7 +117,7 @@ fn transfer(
         let source = piece(from_ranges, done, room);
         let len: usize = source.iter().map(|range| range.len).sum();
         let Some(bytes) = buffer.get_mut(..len).filter(|bytes| !bytes.is_empty()) else { break };
-        let read = from.copy_in(&source, bytes);
+        let read = from.inspect(&source, bytes, Access::Protected);
         let sink = piece(to_ranges, done, read);
         let written = to.copy_out(bytes.get(..read).unwrap_or(&[]), &sink);
         done += written;

@@ -49,6 +49,11 @@ impl Trampolines {
         start < self.end() && self.start < end
     }
 
+    /// Whether text with jumps to them is mapped in `[start, end)`.
+    pub(super) fn has_text_in(&self, start: u64, end: u64) -> bool {
+        !self.unused && start < self.text_end() && self.text < end
+    }
+
     /// The host calls that map the patched text over the file's, and the trampolines.
     pub fn map_calls(&self) -> [HostCall<'_>; 2] {
         let map = |addr, len, offset, flags: MapFlags| HostCall::Map {
@@ -259,7 +264,7 @@ impl CurrentTask {
         }
         let rip = self.context.registers().rip;
         let covered = self.mm.record().covered_address(rip);
-        if let Some(covered) = covered {
+        if let Some(covered) = covered.filter(|_| self.mm.is_patched_at(UserAddr(rip))) {
             self.context.registers_mut().rip = covered;
         }
     }

@@ -39,11 +39,6 @@ pub(super) fn write(text: &mut [u8], sites: &[Site], distance: u64, entry: u64) 
     let mut patched = Vec::with_capacity(sites.len());
     for site in sites {
         let start = code.len();
-        patched.push(PatchedSite {
-            trampoline: u32::try_from(start).ok()?,
-            site: u32::try_from(site.at).ok()?,
-            displaced: site.displaced,
-        });
         let instruction = match site.displaced {
             Displaced::Before(len) => text.get(site.at..site.at + usize::from(len))?.to_vec(),
             Displaced::Behind(len) => {
@@ -51,6 +46,14 @@ pub(super) fn write(text: &mut [u8], sites: &[Site], distance: u64, entry: u64) 
                 text.get(from..from + usize::from(len))?.to_vec()
             }
         };
+        let mut displaced = [0; PatchedSite::MAX_INSTRUCTION];
+        displaced.get_mut(..instruction.len())?.copy_from_slice(&instruction);
+        patched.push(PatchedSite {
+            trampoline: u32::try_from(start).ok()?,
+            site: u32::try_from(site.at).ok()?,
+            displaced: site.displaced,
+            instruction: displaced,
+        });
         let covered = match site.displaced {
             Displaced::Before(len) => {
                 code.extend_from_slice(&instruction);
@@ -151,6 +154,34 @@ mod tests {
             assert_eq!(written.code[pointer..pointer + 8], 0x7fff_1234_5678u64.to_le_bytes());
         }
         assert_eq!(written.code.len(), 4096);
+    }
+
+    /// What others are told of a site is what is in the text, and what was.
+    #[test]
+    fn the_code_of_a_site_is_told() {
+        let mut text = vec![0x90; 8192];
+        text[100..107].copy_from_slice(&[0xb8, 39, 0, 0, 0, 0x0f, 0x05]);
+        text[300..309].copy_from_slice(&[0x48, 0xc7, 0xc0, 60, 0, 0, 0, 0x0f, 0x05]);
+        text[500..508].copy_from_slice(&[0x0f, 0x05, 0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff]);
+        let linked = text.clone();
+        let sites = [(100, Displaced::Before(5)), (300, Displaced::Before(7)), (500, Displaced::Behind(6))]
+            .map(|(at, displaced)| Site { at, displaced });
+        let written = write(&mut text, &sites, 0x10_0000, 0x7fff_1234_5678).unwrap();
+        let program = platform::PatchedProgram {
+            file: std::fs::File::open("/dev/null").unwrap().into(),
+            offset: 0,
+            len: 8192,
+            distance: 0x10_0000,
+            trampolines: written.code.len() as u64,
+            sites: written.sites,
+        };
+        let codes: Vec<_> = program.sites_in(0, 8192).collect();
+        assert_eq!(codes.len(), 3);
+        for code in codes {
+            let place = code.at as usize..code.at as usize + code.patched.len();
+            assert_eq!(text[place.clone()], code.patched);
+            assert_eq!(linked[place], code.linked);
+        }
     }
 
     #[test]
