@@ -268,6 +268,7 @@ fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<
             shapes: kernel::syscall::shape,
             batch: !options.no_batch,
             patch: !options.no_patch,
+            own_programs: options.root.is_none(),
             delegate: !options.no_delegate,
             namespace: true,
             placement: !options.no_placement,

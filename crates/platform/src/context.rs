@@ -56,7 +56,8 @@ pub trait Platform: Send + Sync {
     fn spawn(&self) -> Result<NewProcess, PlatformError>;
 
     /// The program in `file`, an ELF file open for reading, with its system-call sites patched. `None`: the platform
-    /// patches none, or this one has none, or is not one. From any thread; it may take milliseconds the first time.
+    /// patches none, or this one has none, or is not one. No guest has it open for writing. From any thread; it may take
+    /// milliseconds the first time.
     fn patch(&self, file: BorrowedFd<'_>) -> Option<Arc<PatchedProgram>> {
         let _ = file;
         None

@@ -71,7 +71,7 @@ pub struct Stubs {
     zygote: Mutex<Zygote>,
     /// Guest processes end with it.
     spawner: Spawner<Zygote>,
-    patcher: Option<Patcher>,
+    patcher: Option<Arc<Patcher>>,
 }
 
 impl Stubs {
@@ -84,15 +84,14 @@ impl Stubs {
         host::signal::quiet_sigchld()
             .map_err(|source| PlatformError { what: "resetting SIGCHLD", source })?;
         let shared = Arc::new(Shared::new(options)?);
-        let start = |name: &str, work: fn(&Shared)| {
-            let shared = Arc::clone(&shared);
-            std::thread::Builder::new()
-                .name(name.into())
-                .spawn(move || work(&shared))
-                .map_err(|source| PlatformError { what: "starting a thread of the platform", source })
-        };
-        start("reaper", |shared| shared.reaper.run())?;
-        start("strays", |shared| shared.strays.run(&shared.guests))?;
+        let patcher = options.patch.then(|| Arc::new(Patcher::new(shared.layout.at(Label::umlaut_enter))));
+        if let Some(patcher) =
+            patcher.clone().filter(|_| options.own_programs && shared.guests.placement.cpus() > 1)
+        {
+            start(&shared, "patcher", move |_| patcher.patch_own())?;
+        }
+        start(&shared, "reaper", |shared| shared.reaper.run())?;
+        start(&shared, "strays", |shared| shared.strays.run(&shared.guests))?;
         let make = Arc::clone(&shared);
         let spawner = Spawner::start(move || {
             let mut first = Some(spawner::make_zygote(&make)?);
@@ -100,16 +99,26 @@ impl Stubs {
         })?;
         let zygote = Mutex::new(spawner.ask()?);
         if shared.guests.placement.enabled() {
-            start("placement", |shared| shared.guests.placement.tick())?;
+            start(&shared, "placement", |shared| shared.guests.placement.tick())?;
         }
         let capabilities = Capabilities {
             name: "stub",
             xsave_size: shared.state.size,
             xsave_features: shared.state.features,
         };
-        let patcher = options.patch.then(|| Patcher::new(shared.layout.at(Label::umlaut_enter)));
         Ok(Stubs { capabilities, shared, zygote, spawner, patcher })
     }
+}
+
+/// Starts a thread of the platform.
+fn start(
+    shared: &Arc<Shared>,
+    name: &str,
+    work: impl FnOnce(&Shared) + Send + 'static,
+) -> Result<(), PlatformError> {
+    let shared = Arc::clone(shared);
+    let started = std::thread::Builder::new().name(name.into()).spawn(move || work(&shared));
+    started.map(drop).map_err(|source| PlatformError { what: "starting a thread of the platform", source })
 }
 
 impl Platform for Stubs {

@@ -22,6 +22,8 @@ pub struct Options {
     pub batch: bool,
     /// Patch the system-call sites of programs; else every call traps.
     pub patch: bool,
+    /// Guests have the host's programs: patch the C library before one asks, on a CPU that has nothing else to do yet.
+    pub own_programs: bool,
     /// Hand regular files that keep being read or written to guest threads, which then use them without the kernel.
     pub delegate: bool,
     /// Keep a guest thread on the CPU of the kernel thread that serves it.
@@ -41,6 +43,7 @@ impl Default for Options {
             shapes: |_| CallShape::default(),
             batch: true,
             patch: true,
+            own_programs: false,
             delegate: true,
             placement: true,
             spin: true,

@@ -56,6 +56,11 @@ impl Inode {
         }
     }
 
+    /// Whether somebody has it open for writing.
+    pub fn is_written_to(&self) -> bool {
+        self.attached.writers.load(Ordering::SeqCst) > 0
+    }
+
     /// Counts it as open for writing. `ETXTBSY` while it runs as a program.
     pub(crate) fn write_access(self: &Arc<Self>) -> SysResult<WriteAccess> {
         let step = |count: i32| if count < 0 { None } else { count.checked_add(1) };

@@ -97,8 +97,9 @@ impl MmRecord {
 }
 
 impl CurrentTask {
-    /// The file's program as the platform patches it.
+    /// The file's program as the platform patches it: a copy, so not while somebody may be writing to the file.
     pub(crate) fn patched_program(&self, file: &Arc<FileDescription>) -> Option<Arc<PatchedProgram>> {
+        file.inode.as_ref().filter(|inode| !inode.is_written_to())?;
         match file.ops.mapping(file, false).ok()? {
             Mapping::Host(fd) => self.kernel().platform.patch(fd.as_fd()),
             Mapping::Zero => None,

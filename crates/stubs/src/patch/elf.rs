@@ -11,7 +11,7 @@ use object::{LittleEndian, Pod};
 use super::{pages, read_at};
 
 /// The one executable segment of a file, as it is mapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Text {
     /// Its first page in the file.
     pub(super) offset: u64,

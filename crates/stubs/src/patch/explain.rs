@@ -37,11 +37,11 @@ pub struct ExplainedSite {
 /// # Errors
 /// What reading it gives.
 pub fn explain(file: BorrowedFd<'_>) -> io::Result<Result<Vec<ExplainedSite>, &'static str>> {
-    let (span, mut text, code_len) = match read_text(file)? {
+    let (span, mut text) = match read_text(file)? {
         Ok(read) => read,
         Err(why) => return Ok(Err(why)),
     };
-    let found = examine(text.get(..code_len).unwrap_or(&[]));
+    let found = examine(text.get(..span.code_len).unwrap_or(&[]));
     let describe = |at: usize, site: Result<super::sites::Site, Left>| {
         let (start, end) = match site {
             Ok(site) if site.is_behind() => (at, site.end()),

@@ -6,18 +6,21 @@
 //! segment, so their distance is the same in every process, and one sealed memory file serves them all.
 //!
 //! `sites` finds, `trampoline` writes, `elf` says where the text is, `explain` tells the user; [`Patcher`] keeps what
-//! it has done, by the file's identity and times.
+//! it has done: by the file's identity and times, or by its bytes where guests may write to it.
 
 mod elf;
 mod explain;
 mod sites;
 mod trampoline;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
 use abi::PAGE_SIZE;
 use parking_lot::Mutex;
@@ -34,7 +37,7 @@ const MAX_KEPT: usize = 256;
 /// Bytes of patched text that are kept.
 const MAX_BYTES: u64 = 128 << 20;
 
-/// What tells a version of a file from others.
+/// What tells a version of a file from others, where nobody inside can write to it behind the back of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Version {
     dev: u64,
@@ -44,77 +47,125 @@ struct Version {
     ctime: (i64, u64),
 }
 
+/// What a patched program is kept by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Version(Version),
+    /// Of the very bytes that were patched, and of what the headers say about them; keyed, so that nobody can look for two
+    /// programs with the same.
+    Digest(u64),
+}
+
 /// The platform's patched programs.
 pub(crate) struct Patcher {
     /// Where trampolines jump to.
     entry: u64,
-    kept: Mutex<HashMap<Version, Option<Arc<PatchedProgram>>>>,
+    kept: Mutex<HashMap<Key, Arc<Kept>>>,
+    digest: RandomState,
 }
+
+/// What came of one program: whoever asks while it is being patched waits.
+type Kept = OnceLock<Option<Arc<PatchedProgram>>>;
 
 impl Patcher {
     pub(crate) fn new(entry: u64) -> Patcher {
-        Patcher { entry, kept: Mutex::default() }
+        Patcher { entry, kept: Mutex::default(), digest: RandomState::new() }
     }
 
     /// The program in `file`, patched; `None` if there is nothing to patch.
     pub(crate) fn patch(&self, file: BorrowedFd<'_>) -> Option<Arc<PatchedProgram>> {
-        let version = version(file)?;
-        if let Some(kept) = self.kept.lock().get(&version) {
-            return kept.clone();
-        }
-        let program = self.make(file).unwrap_or_else(|error| {
-            tracing::debug!(%error, "a program is not patched");
-            None
-        });
-        // Written to meanwhile: what was read is of no version.
-        if self::version(file) != Some(version) {
-            return None;
-        }
-        let program = program.map(Arc::new);
-        let mut kept = self.kept.lock();
-        let bytes: u64 = kept.values().flatten().map(|program| program.len).sum();
-        if kept.len() >= MAX_KEPT || bytes > MAX_BYTES {
-            kept.clear();
-        }
-        kept.insert(version, program.clone());
-        program
+        let told = |error: io::Error| tracing::debug!(%error, "a program is not patched");
+        let Some(version) = version(file).filter(|version| version.tells_of_writes(file)) else {
+            let (span, text) = read_text(file).map_err(told).ok()?.ok()?;
+            let kept = self.kept(Key::Digest(self.digest.hash_one((span, &text))));
+            return kept.get_or_init(|| self.make(span, text).map_err(told).ok()?).clone();
+        };
+        let kept = self.kept(Key::Version(version));
+        let make = || {
+            let (span, text) = read_text(file).map_err(told).ok()?.ok()?;
+            let made = self.make(span, text).map_err(told).ok()?;
+            // Written to meanwhile: what was read is of no version.
+            made.filter(|_| self::version(file) == Some(version))
+        };
+        kept.get_or_init(make).clone()
     }
 
-    fn make(&self, file: BorrowedFd<'_>) -> io::Result<Option<PatchedProgram>> {
-        let Ok((span, mut text, code_len)) = read_text(file)? else { return Ok(None) };
-        let found = sites::find(text.get(..code_len).unwrap_or(&[]));
+    /// Patches what every dynamic program is going to ask for where guests have the host's programs: this process's own
+    /// C library and its loader.
+    pub(crate) fn patch_own(&self) {
+        let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return };
+        let paths: BTreeSet<&str> =
+            maps.lines().filter_map(|line| line.split_once('/')).map(|it| it.1).collect();
+        for path in paths {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            if !["ld-", "libc.so"].iter().any(|start| name.starts_with(start)) {
+                continue;
+            }
+            // What cannot be opened is patched when it is asked for.
+            if let Ok(file) = File::open(Path::new("/").join(path)) {
+                self.patch(file.as_fd());
+            }
+        }
+    }
+
+    /// Where the program of this key is, or comes.
+    fn kept(&self, key: Key) -> Arc<Kept> {
+        let mut kept = self.kept.lock();
+        if !kept.contains_key(&key) {
+            let bytes: u64 = kept.values().filter_map(|one| one.get()?.as_ref()).map(|one| one.len).sum();
+            if kept.len() >= MAX_KEPT || bytes > MAX_BYTES {
+                kept.clear();
+            }
+        }
+        Arc::clone(kept.entry(key).or_default())
+    }
+
+    fn make(&self, span: elf::Text, mut text: Vec<u8>) -> io::Result<Option<Arc<PatchedProgram>>> {
+        let found = sites::find(text.get(..span.code_len).unwrap_or(&[]));
         if found.is_empty() {
             return Ok(None);
         }
         let Some(written) = trampoline::write(&mut text, &found, span.distance, self.entry) else {
             return Ok(None);
         };
-        let trampolines = written.code.len() as u64;
-        text.extend_from_slice(&written.code);
-        Ok(Some(PatchedProgram {
-            file: sealed(&text)?,
+        Ok(Some(Arc::new(PatchedProgram {
+            file: sealed(&[&text, &written.code])?,
             offset: span.offset,
             len: span.len,
             distance: span.distance,
-            trampolines,
+            trampolines: written.code.len() as u64,
             sites: written.sites,
-        }))
+        })))
     }
 }
 
-/// The text of a program: where it is, its bytes, and how many of them are code.
-type Text = (elf::Text, Vec<u8>, usize);
+impl Version {
+    /// Whether whatever was written to `file`, of this version, shows in it. Two writes in a row may have the same times,
+    /// and what is written to files in memory by mappings changes none.
+    fn tells_of_writes(&self, file: BorrowedFd<'_>) -> bool {
+        /// Longer than the tick of the host's clock for times of files.
+        const TICK: Duration = Duration::from_millis(100);
+        const TMPFS: i64 = 0x0102_1994;
+        let (seconds, nanoseconds) = self.ctime;
+        let since = Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0));
+        let is_settled = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .is_ok_and(|now| now.checked_sub(since).is_some_and(|age| age > TICK));
+        is_settled && rustix::fs::fstatfs(file).is_ok_and(|fs| fs.f_type != TMPFS)
+    }
+}
 
-/// Reads it, or says why it is left alone.
-fn read_text(file: BorrowedFd<'_>) -> io::Result<Result<Text, &'static str>> {
-    let span = match elf::text(file)? {
+/// Reads the text of a program, or says why it is left alone.
+fn read_text(file: BorrowedFd<'_>) -> io::Result<Result<(elf::Text, Vec<u8>), &'static str>> {
+    let mut span = match elf::text(file)? {
         Ok(span) if span.len <= MAX_TEXT => span,
         Ok(_) => return Ok(Err("its text is longer than 16 MiB")),
         Err(why) => return Ok(Err(why)),
     };
     let mut text = vec![0; usize::try_from(span.len).unwrap_or(0)];
     let read = read_at(file, &mut text, span.offset)?;
-    Ok(Ok((span, text, read.min(span.code_len))))
+    span.code_len = read.min(span.code_len);
+    Ok(Ok((span, text)))
 }
 
 fn version(file: BorrowedFd<'_>) -> Option<Version> {
@@ -142,8 +193,8 @@ fn read_at(file: BorrowedFd<'_>, into: &mut [u8], offset: u64) -> io::Result<usi
     Ok(done)
 }
 
-/// A memory file that nobody can change any more, by a descriptor that cannot write.
-fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
+/// A memory file of these parts that nobody can change any more, by a descriptor that cannot write.
+fn sealed(parts: &[&[u8]]) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     // MFD_NOEXEC_SEAL forbids execve only; since Linux 6.3.
     let file = match rustix::fs::memfd_create(c"umlaut-text", flags | MemfdFlags::NOEXEC_SEAL) {
@@ -151,7 +202,7 @@ fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
         other => other?,
     };
     let mut file = File::from(file);
-    file.write_all(bytes)?;
+    parts.iter().try_for_each(|part| file.write_all(part))?;
     rustix::fs::fcntl_add_seals(
         &file,
         // FUTURE_WRITE, as nobody has it mapped: WRITE waits, often 10 ms, for pages that the host has on its own lists.

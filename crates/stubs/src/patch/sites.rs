@@ -215,13 +215,21 @@ fn is_movable(instruction: &Instruction) -> bool {
 /// Of these places, in order, those that a branch may lead to: whatever bytes look like the displacement of one that does.
 fn branch_targets(text: &[u8], places: &[usize]) -> std::collections::HashSet<usize> {
     let mut found = std::collections::HashSet::new();
-    let (Some(first), Some(last)) = (places.first(), places.last()) else { return found };
-    // Texts are shorter than 4 GiB, so places are told from each other by 32 bits, wrapping as addresses do.
-    let (first, span) = (*first as u32, (last - first) as u32);
+    if places.is_empty() {
+        return found;
+    }
+    // Texts are shorter than 4 GiB, so places are told from each other by 32 bits, wrapping as addresses do; nearly all
+    // that is no place by the lowest 16 already.
+    let mut low = vec![false; 1 << 16];
+    for place in places {
+        if let Some(low) = low.get_mut(place & 0xffff) {
+            *low = true;
+        }
+    }
     for (at, bytes) in (4u32..).zip(text.array_windows::<4>()) {
-        let target = at.wrapping_add(u32::from_le_bytes(*bytes));
-        if target.wrapping_sub(first) <= span && places.binary_search(&(target as usize)).is_ok() {
-            found.insert(target as usize);
+        let target = at.wrapping_add(u32::from_le_bytes(*bytes)) as usize;
+        if low.get(target & 0xffff).is_some_and(|low| *low) && places.binary_search(&target).is_ok() {
+            found.insert(target);
         }
     }
     for place in places.iter().copied() {
@@ -249,12 +257,14 @@ fn is_boundary(text: &[u8], place: usize) -> bool {
     // How long the instruction is that begins so many bytes before the place, 0: not known yet. All ways that begin
     // further away come by these, and soon by the same.
     let mut lengths = [0u8; FURTHEST + 1];
+    let before_place = text.get(place.saturating_sub(FURTHEST)..place).unwrap_or(&[]);
+    let mut decoder = Decoder::new(64, before_place, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
     let mut length = |before: usize| {
         let known = lengths.get_mut(before)?;
         if *known == 0 {
-            let bytes = text.get(place.checked_sub(before)?..place)?;
-            Decoder::new(64, bytes, DecoderOptions::NONE).decode_out(&mut instruction);
+            decoder.set_position(before_place.len().checked_sub(before)?).ok()?;
+            decoder.decode_out(&mut instruction);
             // What the place cuts off is no instruction.
             let cut = instruction.is_invalid() && before < MAX_INSTRUCTION;
             *known = if cut { OUT } else { u8::try_from(instruction.len().max(1)).unwrap_or(OUT) };
