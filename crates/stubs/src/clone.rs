@@ -98,7 +98,13 @@ impl Guest {
         });
         let channel = channel.map_err(failed)?;
         let lease = share_memory.then(|| Lease::new(&channels, slot, &channel));
-        let inside = make_process(self, &channels, &channel, slot, lease).map_err(failed)?;
+        let parent = Parent {
+            shared: Arc::clone(&self.shared),
+            process: Arc::clone(&self.inside.process),
+            channel: Arc::clone(&self.channel),
+        };
+        let order = |files: &[BorrowedFd<'_>]| self.with_files(files, |guest| guest.done(Order::Fork));
+        let inside = make_process(&parent, order, &channels, &channel, slot, lease).map_err(failed)?;
         self.copy_state_to(&channel, slot).map_err(failed)?;
         let (shared, regs, at) = (Arc::clone(&self.shared), *self.fetch(), self.at());
         Ok(Parked::first(shared, inside, slot, channel, regs, at))
@@ -174,61 +180,42 @@ impl Guest {
     }
 }
 
-/// Who has processes cloned: a guest thread that sleeps, or the zygote.
-pub(crate) trait Parent {
-    fn shared(&self) -> &Arc<Shared>;
-    fn process(&self) -> &Arc<Process>;
-    fn channel(&self) -> &Arc<Channel>;
-    /// Has it clone, as its channel says.
-    fn fork(&mut self, files: &[BorrowedFd<'_>]) -> Result<Result<(), ExitStatus>, HostCallError>;
+/// A thread that has processes cloned: a guest's that sleeps, or the zygote's.
+pub(crate) struct Parent {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) process: Arc<Process>,
+    pub(crate) channel: Arc<Channel>,
 }
 
-impl Parent for Guest {
-    fn shared(&self) -> &Arc<Shared> {
-        &self.shared
-    }
-
-    fn process(&self) -> &Arc<Process> {
-        &self.inside.process
-    }
-
-    fn channel(&self) -> &Arc<Channel> {
-        &self.channel
-    }
-
-    fn fork(&mut self, files: &[BorrowedFd<'_>]) -> Result<Result<(), ExitStatus>, HostCallError> {
-        self.with_files(files, |guest| guest.done(Order::Fork))
-    }
-}
-
-/// Has a process cloned whose first thread has `channel`. `lease`: it shares its parent's memory.
+/// Has a process cloned whose first thread has `channel`. `lease`: it shares its parent's memory. `order` sends the parent
+/// what a child is to be given, and has it clone.
 pub(crate) fn make_process(
-    parent: &mut impl Parent,
+    parent: &Parent,
+    order: impl FnOnce(&[BorrowedFd<'_>]) -> Result<Result<(), ExitStatus>, HostCallError>,
     channels: &Arc<Channels>,
     channel: &Channel,
     slot: u32,
     lease: Option<Lease>,
 ) -> io::Result<Inside> {
-    let (shared, process) = (Arc::clone(parent.shared()), Arc::clone(parent.process()));
+    let Parent { shared, process, channel: words } = parent;
     let share_memory = lease.is_some();
-    prepare(&shared, channel, slot);
+    prepare(shared, channel, slot);
     if share_memory {
-        put_frame(&shared, channel, slot);
+        put_frame(shared, channel, slot);
     }
     let (ours, theirs) = control_socket()?;
     #[cfg(feature = "testing")]
     crate::adversary::hurry(&ours)?;
-    let words = parent.channel();
     words.set(ARGS, u64::from(if share_memory { CLONE_SHARING } else { CLONE_FORK }));
     words.set(ARGS + 8, u64::from(process.parent()));
     words.set(ARGS + 16, shared.layout.channel(slot));
     let both = [theirs.as_fd(), channels.file()];
     let files: &[BorrowedFd<'_>] = if share_memory { &both[..1] } else { &both };
     let birth = shared.strays.birth();
-    let ordered = parent.fork(files);
+    let ordered = order(files);
     drop(theirs);
     let cloned = match ordered {
-        Ok(Ok(())) => answer(parent.channel().get(RESULT)).map_err(from_errno),
+        Ok(Ok(())) => answer(words.get(RESULT)).map_err(from_errno),
         Ok(Err(_)) => Err(rustix::io::Errno::SRCH.into()),
         Err(HostCallError::Failed(errno)) => Err(from_errno(errno)),
         Err(_) => Err(rustix::io::Errno::SRCH.into()),

@@ -6,21 +6,21 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use guest_process::Process;
-use platform::{AddressSpace, ExitStatus, HostCallError, NewProcess, PlatformError, Registers};
+use platform::{AddressSpace, ExitStatus, NewProcess, PlatformError, Registers};
 
 use crate::calls::with_files;
 use crate::channel::{self, Bell, Channel, Channels, Waited};
 use crate::clone::{Parent, Parked, make_process};
 use crate::layout::*;
+use crate::reaper::Watch;
 use crate::shared::Shared;
 use crate::thread::{Inside, PATIENCE, in_seconds};
 
 /// See the module's head.
 pub(crate) struct Zygote {
-    shared: Arc<Shared>,
-    inside: Inside,
-    channel: Arc<Channel>,
+    itself: Parent,
+    /// Its death is told while this lives.
+    _watch: Arc<Watch>,
     bell: Arc<Bell>,
     /// The one CPU where it may run.
     at: Option<i32>,
@@ -31,7 +31,8 @@ impl Zygote {
     pub(crate) fn new(shared: &Arc<Shared>, inside: Inside, channel: Arc<Channel>) -> Zygote {
         let bell = Arc::new(Bell::default());
         inside.watch.add(&bell);
-        Zygote { shared: Arc::clone(shared), inside, channel, bell, at: None }
+        let (shared, process) = (Arc::clone(shared), Arc::clone(&inside.process));
+        Zygote { itself: Parent { shared, process, channel }, _watch: inside.watch, bell, at: None }
     }
 
     /// Whether its process is gone.
@@ -47,52 +48,38 @@ impl Zygote {
         let failed = |source| PlatformError { what: "making a guest process", source };
         let channels = Arc::new(Channels::new(0).map_err(failed)?);
         let channel = channels.map(0).map_err(failed)?;
-        self.shared.guests.placement.bring(self.inside.process.tgid, &mut self.at);
-        let inside = make_process(self, &channels, &channel, 0, None).map_err(failed)?;
-        channel.write(XSTATE, &self.shared.state.fresh());
-        channel.set(FP, self.shared.layout.channel(0) + XSTATE);
+        self.itself.shared.guests.placement.bring(self.itself.process.tgid, &mut self.at);
+        let Parent { shared, process, channel: words } = &self.itself;
+        let order = |files: &[BorrowedFd<'_>]| {
+            with_files(process, words, files, || self.order(Order::Fork)).map(|sent| sent.done)
+        };
+        let inside = make_process(&self.itself, order, &channels, &channel, 0, None).map_err(failed)?;
+        channel.write(XSTATE, &shared.state.fresh());
+        channel.set(FP, shared.layout.channel(0) + XSTATE);
         let regs = Registers::for_new_image(0, 0);
-        Ok(Parked::first(Arc::clone(&self.shared), inside, 0, channel, regs, self.at))
+        Ok(Parked::first(Arc::clone(shared), inside, 0, channel, regs, self.at))
     }
 
     /// Gives an order, and waits until it is carried out.
     fn order(&self, order: Order) -> Result<(), ExitStatus> {
-        self.channel.set32(ORDER, order as u32);
-        channel::post(&self.channel);
+        let Parent { process, channel, .. } = &self.itself;
+        channel.set32(ORDER, order as u32);
+        channel::post(channel);
         let mut limit = Some(in_seconds(PATIENCE));
         loop {
             let seen = self.bell.value();
             if seen & Bell::DEAD != 0 {
-                return Err(self.inside.process.exit_status());
+                return Err(process.exit_status());
             }
-            match channel::wait(&self.channel, &self.bell, seen, limit) {
-                Waited::Posted if self.channel.get32(REASON) == reason::DONE => return Ok(()),
+            match channel::wait(channel, &self.bell, seen, limit) {
+                Waited::Posted if channel.get32(REASON) == reason::DONE => return Ok(()),
                 Waited::Bell => {}
                 Waited::Posted | Waited::TimedOut => {
                     tracing::warn!("the first guest process does not answer; killed it");
-                    self.inside.process.kill();
+                    process.kill();
                     limit = None;
                 }
             }
         }
-    }
-}
-
-impl Parent for Zygote {
-    fn shared(&self) -> &Arc<Shared> {
-        &self.shared
-    }
-
-    fn process(&self) -> &Arc<Process> {
-        &self.inside.process
-    }
-
-    fn channel(&self) -> &Arc<Channel> {
-        &self.channel
-    }
-
-    fn fork(&mut self, files: &[BorrowedFd<'_>]) -> Result<Result<(), ExitStatus>, HostCallError> {
-        let (process, channel) = (Arc::clone(&self.inside.process), Arc::clone(&self.channel));
-        with_files(&process, &channel, files, || self.order(Order::Fork)).map(|sent| sent.done)
     }
 }
