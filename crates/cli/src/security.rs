@@ -17,9 +17,13 @@ pub(crate) fn check() -> anyhow::Result<i32> {
     rustix::thread::set_no_new_privs(true)?;
     host_user::change(user)?;
     confine::give_up_capabilities(&[], false)?;
+    let mut consent = true;
     for platform in ["stub", "sysemu", "ptrace"] {
         match start(platform) {
-            Ok(platform) => guests(&*platform)?.iter().try_for_each(|text| say(text))?,
+            Ok((platform, asks)) => {
+                guests(&*platform, asks)?.iter().try_for_each(|text| say(text))?;
+                consent &= asks != Some(false);
+            }
             Err(error) => say(&format!("{platform}: does not run here: {error}"))?,
         }
     }
@@ -27,24 +31,29 @@ pub(crate) fn check() -> anyhow::Result<i32> {
     for ability in ptrace::probe::fences() {
         say(&line(&ability))?;
     }
-    for text in missing(root) {
+    for text in missing(root, consent) {
         say(&format!("not in force: {text}"))?;
     }
     Ok(0)
 }
 
-fn start(platform: &str) -> Result<Box<dyn Platform>, PlatformError> {
-    let traced =
-        |mode| ptrace::Ptrace::new(ptrace::Options::new(mode)).map(|it| Box::new(it) as Box<dyn Platform>);
+/// The platform, and on `stub` whether clones are asked about.
+fn start(platform: &str) -> Result<(Box<dyn Platform>, Option<bool>), PlatformError> {
+    let traced = |mode| {
+        ptrace::Ptrace::new(ptrace::Options::new(mode)).map(|it| (Box::new(it) as Box<dyn Platform>, None))
+    };
     match platform {
-        "stub" => stubs::Stubs::new(stubs::Options::default()).map(|it| Box::new(it) as Box<dyn Platform>),
+        "stub" => stubs::Stubs::new(stubs::Options::default()).map(|it| {
+            let asks = it.asks_consent();
+            (Box::new(it) as Box<dyn Platform>, Some(asks))
+        }),
         "sysemu" => traced(ptrace::Mode::Sysemu),
         _ => traced(ptrace::Mode::Syscall),
     }
 }
 
-/// What the host says of a guest process.
-fn guests(platform: &dyn Platform) -> anyhow::Result<Vec<String>> {
+/// What the host says of a guest process, and whether its clones are asked about.
+fn guests(platform: &dyn Platform, asks: Option<bool>) -> anyhow::Result<Vec<String>> {
     let name = platform.capabilities().name;
     let process = platform.spawn()?;
     let pid = process.space.host_pid();
@@ -52,8 +61,14 @@ fn guests(platform: &dyn Platform) -> anyhow::Result<Vec<String>> {
     let own_namespace = fs::read_link("/proc/self/ns/pid").ok();
     let namespace = host::user::as_guests(|| fs::read_link(format!("/proc/{pid}/ns/pid"))).ok();
     let in_namespace = namespace.is_some() && namespace != own_namespace;
+    let clones = match asks {
+        Some(true) => Some("each process and thread that they make waits for umlaut's consent".to_owned()),
+        Some(false) => Some("NO CONSENT is asked for processes and threads that they make".to_owned()),
+        None => None,
+    };
     Ok(facts(&status, in_namespace, name == "stub")
         .into_iter()
+        .chain(clones)
         .map(|fact| format!("{name}: {fact}"))
         .collect())
 }
@@ -120,12 +135,14 @@ fn own_process() -> anyhow::Result<Vec<String>> {
 }
 
 /// What this version, or this way of running it, does not have.
-fn missing(root: bool) -> Vec<&'static str> {
+fn missing(root: bool, consent: bool) -> Vec<&'static str> {
     let mut missing = Vec::new();
     if root && host::user::users().is_none() {
         missing.push("another user for guests when root runs umlaut: uid 0 without any capability still owns root's files; seccomp, which lets no guest process open anything, and Landlock keep it from them");
     }
-    missing.push("consent to new host threads: on stub, a guest that took over its process can make threads there, and processes for some seconds");
+    if !consent {
+        missing.push("consent to new host threads (seccomp's USER_NOTIF, pidfd_getfd): on stub, a guest that took over its process can make threads there, and processes for some seconds");
+    }
     if host::user::users().is_none() {
         missing.push("a fence for signals: umlaut's own process may signal what else its user runs");
     }

@@ -79,6 +79,7 @@ const CONTAINER: &[libc::c_long] = &[
     libc::SYS_open_by_handle_at,
     libc::SYS_open_tree,
     libc::SYS_perf_event_open,
+    libc::SYS_pidfd_getfd,
     libc::SYS_pivot_root,
     libc::SYS_quotactl,
     libc::SYS_quotactl_fd,
@@ -129,15 +130,25 @@ fn in_a_container_with_its_default_profile() {
     });
 }
 
-/// Listeners of seccomp came with Linux 5.0.
+/// Listeners of seccomp came with Linux 5.0, and some forbid to take descriptors of others: clones are not asked about then.
 #[test]
 fn without_listeners_of_seccomp() {
     for_each_user(|host| {
-        let mut script = host.script(&format!("{WORK}; $U check"));
-        refuse(&mut script, &[(libc::SYS_seccomp, libc::EINVAL, When::Bits(1, 8))]);
-        let said = end(&mut script);
-        said.is(0, "ok\n", "");
-        assert!(said.out.contains("--platform auto takes stub\n"), "{}", said.out);
+        let no_listener: Rule = (libc::SYS_seccomp, libc::EINVAL, When::Bits(1, 8));
+        let no_descriptor: Rule = (libc::SYS_pidfd_getfd, libc::EPERM, When::Always);
+        for rule in [no_listener, no_descriptor] {
+            let mut script = host.script(&format!("{WORK} && $U check --security"));
+            refuse(&mut script, &[rule]);
+            let said = end(&mut script);
+            said.is(0, "ok\n", "");
+            if stubs::host_lacks().is_none() {
+                assert!(said.out.contains("NO CONSENT is asked for"), "{}", said.out);
+                assert!(said.out.contains("not in force: consent to new host threads"), "{}", said.out);
+            }
+        }
+        let mut script = host.script("$U check");
+        refuse(&mut script, &[no_listener]);
+        end(&mut script).is(0, "--platform auto takes stub\n", "");
     });
 }
 

@@ -2,15 +2,13 @@
 //!
 //! The host gives the lowest free number, so a number tells how many are taken. A file that a guest opens is refused
 //! from a bound on, below the limit; what a new process, an exec or a kill needs is not.
-//!
-//! # Safety
-//! One request of `ioctl`, which writes the one integer that it is given.
-#![allow(unsafe_code, reason = "ioctl has no safe wrapper for this request")]
 
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
+
+use crate::ioctl::{Request, request};
 
 /// The part of the limit that guests' files may not take: one in so many.
 const RESERVE: u64 = 8;
@@ -35,11 +33,7 @@ fn bound() -> RawFd {
 /// What `ioctl` says.
 pub fn is_unreceived(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let mut charged: libc::c_int = 0;
-    // SAFETY: the request writes one integer, to where it is told.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut charged) } {
-        0 => Ok(charged != 0),
-        _ => Err(io::Error::last_os_error()),
-    }
+    request(socket, Request::Unreceived(&mut charged)).map(|()| charged != 0)
 }
 
 /// Lets a guest keep this open file, unless that would take from the reserve.

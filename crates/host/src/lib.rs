@@ -8,7 +8,9 @@
 
 pub mod clock;
 pub mod descriptors;
+mod ioctl;
 pub mod landlock;
+pub mod listener;
 pub mod lock;
 pub mod membarrier;
 pub mod perf;

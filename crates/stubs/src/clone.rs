@@ -101,8 +101,10 @@ impl Guest {
         let parent = Parent {
             shared: Arc::clone(&self.shared),
             process: Arc::clone(&self.inside.process),
+            tid: self.tid,
             channel: Arc::clone(&self.channel),
         };
+        self.settle_kicks();
         let order = |files: &[BorrowedFd<'_>]| self.with_files(files, |guest| guest.done(Order::Fork));
         let inside = make_process(&parent, order, &channels, &channel, slot, lease).map_err(failed)?;
         self.copy_state_to(&channel, slot).map_err(failed)?;
@@ -134,7 +136,11 @@ impl Guest {
         channel.set32(ALIVE, 1);
         self.channel.set(ARGS, u64::from(CLONE_THREAD));
         self.channel.set(ARGS + 16, self.shared.layout.channel(slot));
+        self.settle_kicks();
+        let shared = Arc::clone(&self.shared);
+        let permit = shared.consent.permit(self.tid, CLONE_THREAD);
         self.done(Order::Thread).map_err(|_| rustix::io::Errno::SRCH)?;
+        drop(permit);
         let tid = answer(self.channel.get(RESULT)).map_err(from_errno)?;
         let tid = i32::try_from(tid).map_err(|_| rustix::io::Errno::SRCH)?;
         let tid = self.inside.process.thread(tid)?;
@@ -184,6 +190,7 @@ impl Guest {
 pub(crate) struct Parent {
     pub(crate) shared: Arc<Shared>,
     pub(crate) process: Arc<Process>,
+    pub(crate) tid: i32,
     pub(crate) channel: Arc<Channel>,
 }
 
@@ -197,7 +204,7 @@ pub(crate) fn make_process(
     slot: u32,
     lease: Option<Lease>,
 ) -> io::Result<Inside> {
-    let Parent { shared, process, channel: words } = parent;
+    let Parent { shared, process, channel: words, .. } = parent;
     let share_memory = lease.is_some();
     prepare(shared, channel, slot);
     if share_memory {
@@ -206,13 +213,16 @@ pub(crate) fn make_process(
     let (ours, theirs) = control_socket()?;
     #[cfg(feature = "testing")]
     crate::adversary::hurry(&ours)?;
-    words.set(ARGS, u64::from(if share_memory { CLONE_SHARING } else { CLONE_FORK }));
+    let flags = if share_memory { CLONE_SHARING } else { CLONE_FORK };
+    words.set(ARGS, u64::from(flags));
     words.set(ARGS + 8, u64::from(process.parent()));
     words.set(ARGS + 16, shared.layout.channel(slot));
     let both = [theirs.as_fd(), channels.file()];
     let files: &[BorrowedFd<'_>] = if share_memory { &both[..1] } else { &both };
     let birth = shared.strays.birth();
+    let permit = shared.consent.permit(parent.tid, flags);
     let ordered = order(files);
+    drop(permit);
     drop(theirs);
     let cloned = match ordered {
         Ok(Ok(())) => answer(words.get(RESULT)).map_err(from_errno),

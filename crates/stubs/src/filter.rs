@@ -3,7 +3,8 @@
 //!
 //! By address: a slot's instruction may make its one call and no other. That only routes; the protection is
 //! the set of numbers and arguments that pass from anywhere at all. The architecture is the first test, since
-//! 32-bit entries can spoof the address.
+//! 32-bit entries can spoof the address. What is to be cloned waits for the kernel's consent ([`crate::consent`]), where
+//! the host can ask for that.
 
 use abi::GUEST_TOP;
 use guest_process::CONTROL_FD;
@@ -82,9 +83,10 @@ impl Check {
                 "no effect beyond its own memory",
             ),
             Check::OneOf(0, &[CONTROL_FD]) => ("the control socket", "it is one-way: the kernel sends"),
-            Check::OneOf(0, _) => {
-                ("flags of a fork or a vfork, CLONE_PARENT among them", "the child is the kernel's")
-            }
+            Check::OneOf(0, _) => (
+                "flags of a fork or a vfork, CLONE_PARENT among them; with the kernel's consent, where the host has USER_NOTIF",
+                "the child is the kernel's, and one that it has ordered",
+            ),
             Check::OneOf(1, _) => ("onto the control socket", "a child's own socket"),
             Check::OneOf(..) => ("flags 0", "only its own descriptors or waits"),
             Check::Both((0, CONTROL_FD), _) => {
@@ -105,7 +107,10 @@ impl Check {
                 "descriptors other than the control socket",
                 "only what the kernel hands it, regular files, at their access",
             ),
-            Check::Thread => ("flags of a thread, no parent's tid, no TLS", "a thread of the same process"),
+            Check::Thread => (
+                "flags of a thread, no parent's tid, no TLS; with the kernel's consent, where the host has USER_NOTIF",
+                "a thread of the same process that the kernel has ordered",
+            ),
         }
     }
 }
@@ -226,10 +231,19 @@ pub(crate) const fn free_advice_bits() -> u32 {
 /// GLOBAL_EXPEDITED (4).
 const MEMBARRIERS: &[u32] = &[8, 16, 32, 64, 4];
 
+/// What becomes of a clone as the kernel orders them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clones {
+    /// The kernel is asked.
+    Asked,
+    /// It is made: the host cannot ask.
+    Made,
+}
+
 /// The filter for a stub laid out so.
-pub(crate) fn filter(layout: Layout) -> Vec<Instruction> {
+pub(crate) fn filter(layout: Layout, clones: Clones) -> Vec<Instruction> {
     let mut a = Assembler::default();
-    let (trap, allow, elsewhere) = (a.label(), a.label(), a.label());
+    let (trap, allow, ask, elsewhere) = (a.label(), a.label(), a.label(), a.label());
     a.load(ARCH);
     a.jump_unless(libc::BPF_JEQ, AUDIT_ARCH_X86_64, trap);
     a.load(IP + 4);
@@ -249,12 +263,15 @@ pub(crate) fn filter(layout: Layout) -> Vec<Instruction> {
         a.place(place);
         number(&mut a, slot, allow, trap);
         check(&mut a, layout, slot.check, trap);
-        a.jump(allow);
+        let is_asked = slot.number == libc::SYS_clone && clones == Clones::Asked;
+        a.jump(if is_asked { ask } else { allow });
     }
     a.place(elsewhere);
     a.allow_vsyscall_time(allow, trap);
     a.place(trap);
     a.emit(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_TRAP);
+    a.place(ask);
+    a.emit(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_USER_NOTIF);
     a.place(allow);
     a.emit(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW);
     a.finish()

@@ -67,7 +67,8 @@ impl Kick {
 
     fn signal(&self) {
         let bound = self.bound.lock();
-        if *bound {
+        // One that has come back by itself meanwhile finds the kick before it runs again.
+        if *bound && self.marks.is_running() {
             // An error means that it has died.
             let _ = host::signal::send_to_thread(self.tgid, self.tid, KICK);
         }
@@ -79,6 +80,11 @@ impl Kick {
     /// The guest is about to run. `false`: a kick has come, and is reported by this.
     pub(crate) fn begin(&self) -> bool {
         self.marks.begin()
+    }
+
+    /// While it does not run: comes back when nobody sends it a signal any more, until it runs.
+    pub(crate) fn settle(&self) {
+        drop(self.bound.lock());
     }
 
     pub(crate) fn end(&self) {

@@ -9,7 +9,7 @@
 //! along), `spin` (two CPUs for a pair), `registers`, `kick`, `calls`, `clone`, `leaf` (what is served without the
 //! kernel), `delegate` (files that guests use by themselves), `patch` (call sites made to jump to the stub), `state`
 //! (x87, SSE, …), `words` (what both sides change), `spawner` (where the first process comes from), `zygote` (which that is: all others are its forks), `reaper` (their deaths),
-//! `strays` (processes that nobody ordered), `adversary` (a hostile guest, for tests).
+//! `consent` (to what they clone), `strays` (processes that nobody ordered), `adversary` (a hostile guest, for tests).
 //!
 //! Neighbours: on `guest-process`; implements the traits of `platform`; the kernel knows only these.
 #![allow(
@@ -27,6 +27,7 @@ mod atomic {
 mod calls;
 mod channel;
 mod clone;
+mod consent;
 mod delegate;
 mod filter;
 mod kick;
@@ -108,6 +109,11 @@ impl Stubs {
         };
         Ok(Stubs { capabilities, shared, zygote, spawner, patcher })
     }
+
+    /// Whether no guest process can make a process or a thread that the kernel has not ordered: the host asks it first.
+    pub fn asks_consent(&self) -> bool {
+        self.shared.consent.is_in_force()
+    }
 }
 
 /// Starts a thread of the platform.
@@ -147,5 +153,6 @@ impl Drop for Stubs {
         self.shared.guests.placement.end();
         self.shared.reaper.stop();
         self.shared.strays.stop();
+        self.shared.consent.stop();
     }
 }

@@ -60,6 +60,11 @@ impl Marks {
         self.pending.load(Ordering::SeqCst)
     }
 
+    /// Whether the guest runs: asked by who kicks it, again.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.load(Ordering::Acquire)
+    }
+
     /// The guest is about to run. `false`: a kick has come, and is reported by this.
     pub(crate) fn begin(&self) -> bool {
         self.running.store(true, Ordering::Relaxed);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use guest_process::Guests;
 use platform::{CallShape, CallShapes, PlatformError};
 
+use crate::consent::Consent;
 use crate::layout::{DISPATCHED, Layout};
 use crate::marshal::Marshal;
 use crate::reaper::Reaper;
@@ -78,6 +79,7 @@ pub(crate) struct Shared {
     pub(crate) state: State,
     pub(crate) reaper: Arc<Reaper>,
     pub(crate) strays: Strays,
+    pub(crate) consent: Consent,
     pub(crate) delegate: bool,
     pub(crate) spinning: spin::Host,
     pub(crate) data_limit: Option<u64>,
@@ -103,6 +105,7 @@ impl Shared {
             state,
             reaper: Arc::new(Reaper::new().map_err(failed("watching guest processes"))?),
             strays: Strays::default(),
+            consent: Consent::new().map_err(failed("watching guest processes"))?,
             delegate: options.delegate,
             data_limit: options.data_limit,
             namespace: options.namespace,

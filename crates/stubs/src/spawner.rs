@@ -1,24 +1,27 @@
 //! Makes the first guest process ([`guest_process::Spawner`]): executes the stub, and sets up there what a fresh process
 //! needs, by calls on its control socket (`stub/boot.s`), the filter last.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use guest_process::{
-    Launch, Process, RawCall, answer, control_socket, make_in_namespace, read_maps, set_limits, settle_vdso,
-    try_copying,
+    CONTROL_FD, Launch, Process, RawCall, answer, control_socket, make_in_namespace, read_maps, set_limits,
+    settle_vdso, try_copying,
 };
-use platform::PlatformError;
+use host::listener::Listener;
+use platform::{AddressSpace, PlatformError, Vdso};
 use rustix::net::{RecvFlags, SendFlags};
+use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
-use crate::channel::{Bell, Channel, Channels, Waited};
+use crate::channel::{Channel, Channels};
 use crate::clone::prepare;
-use crate::filter;
+use crate::filter::{self, Clones};
 use crate::layout::*;
 use crate::shared::Shared;
 use crate::stub::{KICK, Label};
-use crate::thread::{Inside, in_seconds};
+use crate::thread::Inside;
 use crate::zygote::Zygote;
 
 fn failed(what: &'static str) -> impl Fn(io::Error) -> PlatformError {
@@ -50,24 +53,45 @@ fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Zygote, Platfo
     let process = Arc::new(process);
     let watch = shared.reaper.watch(&process).map_err(failed("watching the first guest process"))?;
     let watch = Arc::new(watch);
-    let boot = Boot { shared, channel: &channel, control: process.control.lock() };
-    let vdso = boot.set_up(&process).map_err(failed("setting up the first guest process"))?;
+    let boot =
+        Boot { shared, channel: &channel, control: process.control.lock(), filtered: Cell::new(false) };
+    let (vdso, listener) = boot.set_up(&process).map_err(failed("setting up the first guest process"))?;
     let _ = shared.guests.vdso.set(vdso);
     drop(boot);
     let inside = Inside { process, channels, watch, handed: Arc::default() };
-    Ok(Zygote::new(shared, inside, channel))
+    let zygote = Zygote::new(shared, inside, channel);
+    if let Some((listener, its)) = listener {
+        zygote.close(its).map_err(failed("setting up the first guest process"))?;
+        listen(shared, listener)?;
+    }
+    Ok(zygote)
 }
+
+/// Starts the thread that is asked for consent.
+fn listen(shared: &Arc<Shared>, listener: Listener) -> Result<(), PlatformError> {
+    if let Err(error) = listener.share_cpu() {
+        tracing::debug!(%error, "who asks for consent wakes another CPU");
+    }
+    crate::start(shared, "consent", move |shared| shared.consent.run(&listener))?;
+    shared.consent.put_in_force();
+    Ok(())
+}
+
+/// The listener of a filter that asks, and its number in the first guest process.
+type Asking = (Listener, u32);
 
 /// The first guest process before its filter stands.
 struct Boot<'a> {
     shared: &'a Shared,
     channel: &'a Channel,
     control: parking_lot::MutexGuard<'a, OwnedFd>,
+    /// Its filter stands.
+    filtered: Cell<bool>,
 }
 
 impl Boot<'_> {
-    /// All that a fresh guest process needs, the filter last.
-    fn set_up(&self, process: &Process) -> io::Result<Option<platform::Vdso>> {
+    /// All that a fresh guest process needs, the filter last. Also the filter's listener, with its number there.
+    fn set_up(&self, process: &Process) -> io::Result<(Option<Vdso>, Option<Asking>)> {
         let pid = process.tgid;
         let layout = self.shared.layout;
         let window = layout.channel(0) + WINDOW;
@@ -95,18 +119,25 @@ impl Boot<'_> {
         self.channel.write(WINDOW, b"umlaut-guest\0\0\0\0");
         self.call(libc::SYS_prctl, [libc::PR_SET_NAME as u64, window, 0, 0, 0, 0])?;
         self.forbid_files(window);
-        self.install_filter(window)?;
-        Ok(vdso)
+        let listener = self.install_filter(process, window)?;
+        Ok((vdso, listener))
     }
 
     /// Makes a call there.
     fn call(&self, number: libc::c_long, args: [u64; 6]) -> io::Result<u64> {
         self.send(RawCall::new(number, args), 0)?;
+        match self.receive()? {
+            Some(result) => from_answer(result),
+            None => Err(io::Error::other("it answers what it was not asked")),
+        }
+    }
+
+    /// What it answers; `None`: its filter stands.
+    fn receive(&self) -> io::Result<Option<u64>> {
         let mut bytes = [0u8; 8];
         match rustix::net::recv(&*self.control, &mut bytes, RecvFlags::empty()) {
-            Ok((8, _)) => {
-                answer(u64::from_ne_bytes(bytes)).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))
-            }
+            Ok((8, _)) => Ok(Some(u64::from_ne_bytes(bytes))),
+            Ok((1, _)) => Ok(None),
             Ok(_) => Err(io::Error::other("it has died")),
             Err(error) => Err(error.into()),
         }
@@ -166,13 +197,41 @@ impl Boot<'_> {
         }
     }
 
-    /// The last call of this kind: the thread answers by its channel from now on.
-    fn install_filter(&self, window: u64) -> io::Result<()> {
-        let program = filter::filter(self.shared.layout);
+    /// The filter: one that asks for consent, where the host has such; else one that does not.
+    fn install_filter(&self, process: &Process, window: u64) -> io::Result<Option<Asking>> {
+        match self.install_asking(process, window) {
+            Ok(listener) => return Ok(Some(listener)),
+            Err(error) if self.filtered.get() => return Err(error),
+            Err(error) => tracing::debug!(%error, "guest processes clone without the kernel's consent"),
+        }
+        self.put_program(Clones::Made)?;
+        let [set, mode] = [libc::PR_SET_SECCOMP as u64, u64::from(libc::SECCOMP_MODE_FILTER)];
+        self.last_call(libc::SYS_prctl, [set, mode, window, 0, 0, 0]).map(|_| None)
+    }
+
+    /// The listener is the one descriptor that the kernel ever takes from a guest process: there has been no guest in it.
+    fn install_asking(&self, process: &Process, window: u64) -> io::Result<Asking> {
+        let take = |number: u32| {
+            let pidfd = process.death().ok_or(rustix::io::Errno::SRCH)?;
+            pidfd_getfd(pidfd, number.cast_signed(), PidfdGetfdFlags::empty())
+        };
+        // Tried with its control socket: behind the filter it would be too late.
+        drop(take(CONTROL_FD)?);
+        self.put_program(Clones::Asked)?;
+        let [set, flags] = [libc::SECCOMP_SET_MODE_FILTER.into(), libc::SECCOMP_FILTER_FLAG_NEW_LISTENER];
+        let number = self.last_call(libc::SYS_seccomp, [set, flags, window, 0, 0, 0])?;
+        let number = u32::try_from(number).map_err(io::Error::other)?;
+        Ok((Listener::from(take(number)?), number))
+    }
+
+    /// Puts the filter's program into the window, a `struct sock_fprog`.
+    fn put_program(&self, clones: Clones) -> io::Result<()> {
+        let program = filter::filter(self.shared.layout, clones);
+        let instructions = self.shared.layout.channel(0) + WINDOW + 16;
         let mut bytes = Vec::with_capacity(program.len() * 8 + 16);
-        // struct sock_fprog: the length, then where the instructions are.
+        // The length, then where the instructions are.
         bytes.extend_from_slice(&(program.len() as u64).to_ne_bytes());
-        bytes.extend_from_slice(&(window + 16).to_ne_bytes());
+        bytes.extend_from_slice(&instructions.to_ne_bytes());
         for (code, jt, jf, k) in program {
             bytes.extend_from_slice(&code.to_ne_bytes());
             bytes.extend_from_slice(&[jt, jf]);
@@ -182,15 +241,22 @@ impl Boot<'_> {
             return Err(io::Error::other("the filter is too long"));
         }
         self.channel.write(WINDOW, &bytes);
-        let set_filter = RawCall::new(
-            libc::SYS_prctl,
-            [libc::PR_SET_SECCOMP as u64, u64::from(libc::SECCOMP_MODE_FILTER), window, 0, 0, 0],
-        );
-        self.send(set_filter, self.shared.layout.channel(0))?;
-        let bell = Bell::default();
-        if crate::channel::wait(self.channel, &bell, 0, Some(in_seconds(20))) != Waited::Posted {
-            return Err(io::Error::other("its stub does not answer"));
-        }
-        answer(self.channel.get(RESULT)).map(drop).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))
+        Ok(())
     }
+
+    /// Installs the filter. Unless that fails it is the last call of this kind: the thread waits for orders from now on.
+    fn last_call(&self, number: libc::c_long, args: [u64; 6]) -> io::Result<u64> {
+        self.send(RawCall::new(number, args), self.shared.layout.channel(0))?;
+        match self.receive()? {
+            Some(result) => from_answer(result),
+            None => {
+                self.filtered.set(true);
+                Ok(self.channel.get(RESULT))
+            }
+        }
+    }
+}
+
+fn from_answer(result: u64) -> io::Result<u64> {
+    answer(result).map_err(|errno| io::Error::from_raw_os_error(errno.raw()))
 }

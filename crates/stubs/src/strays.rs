@@ -1,5 +1,6 @@
-//! Strays: guest host processes that the kernel has not ordered. A guest that runs the stub's code by itself can clone
-//! such; they are nobody's, and nothing but this ends them before the kernel does.
+//! Strays: guest host processes that the kernel does not know. Where the host does not ask for the kernel's consent
+//! ([`crate::consent`]) a guest that runs the stub's code by itself can clone such; anywhere it can keep a child that was
+//! ordered from telling who it is. They are nobody's, and nothing but this ends them before the kernel does.
 //!
 //! All guest processes are children of the spawner's thread, so whatever child it has is known or a stray; a process
 //! on whose birth the kernel works is not known yet, so a look at a time when there is one does not count.
@@ -112,7 +113,7 @@ impl Strays {
 fn end(stray: &OwnedFd) {
     // What is dead is reaped by this, or was by whoever ended it.
     if let Ok(None) = host::wait::wait_pidfd(stray.as_fd(), libc::WEXITED | libc::WNOHANG) {
-        tracing::warn!("a process that nobody ordered; killed it");
+        tracing::warn!("a process that nobody knows; killed it");
         // An error means that it has ended.
         let _ = pidfd_send_signal(stray, Signal::KILL);
     }

@@ -343,6 +343,11 @@ impl Guest {
         }
     }
 
+    /// Any signal of a kick's that is to come has come: what is ordered now, none breaks off late.
+    pub(crate) fn settle_kicks(&self) {
+        self.kick.settle();
+    }
+
     /// Runs a host call that may block: a kick ends it.
     pub(crate) fn block(&mut self) -> Result<(), Gone> {
         if !self.kick.begin() {

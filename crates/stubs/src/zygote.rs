@@ -3,6 +3,7 @@
 //! Any kernel thread may have it fork: the one that needs a process does so itself, since to wake a thread for that costs
 //! as much as the fork. Its parent is the spawner's thread, and so is its children's (`CLONE_PARENT`).
 
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ impl Zygote {
         let bell = Arc::new(Bell::default());
         inside.watch.add(&bell);
         let (shared, process) = (Arc::clone(shared), Arc::clone(&inside.process));
-        Zygote { itself: Parent { shared, process, channel }, _watch: inside.watch, bell, at: None }
+        let tid = process.tgid;
+        Zygote { itself: Parent { shared, process, tid, channel }, _watch: inside.watch, bell, at: None }
     }
 
     /// Whether its process is gone.
@@ -49,7 +51,7 @@ impl Zygote {
         let channels = Arc::new(Channels::new(0).map_err(failed)?);
         let channel = channels.map(0).map_err(failed)?;
         self.itself.shared.guests.placement.bring(self.itself.process.tgid, &mut self.at);
-        let Parent { shared, process, channel: words } = &self.itself;
+        let Parent { shared, process, channel: words, .. } = &self.itself;
         let order = |files: &[BorrowedFd<'_>]| {
             with_files(process, words, files, || self.order(Order::Fork)).map(|sent| sent.done)
         };
@@ -58,6 +60,16 @@ impl Zygote {
         channel.set(FP, shared.layout.channel(0) + XSTATE);
         let regs = Registers::for_new_image(0, 0);
         Ok(Parked::first(Arc::clone(shared), inside, 0, channel, regs, self.at))
+    }
+
+    /// Has it close a descriptor.
+    ///
+    /// # Errors
+    /// `ESRCH` if it is gone.
+    pub(crate) fn close(&self, descriptor: u32) -> io::Result<()> {
+        self.itself.channel.set32(PASSED, descriptor);
+        self.itself.channel.set32(FILES, 1);
+        self.order(Order::Close).map_err(|_| rustix::io::Errno::SRCH.into())
     }
 
     /// Gives an order, and waits until it is carried out.

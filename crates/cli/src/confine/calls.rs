@@ -28,7 +28,7 @@ pub(super) enum Check {
 const PROT_EXEC: u32 = libc::PROT_EXEC.cast_unsigned();
 const THREAD: u32 = (libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_VM).cast_unsigned();
 
-/// Requests to terminals and streams. Not TIOCSTI and TIOCLINUX, which type in the user's place.
+/// Requests to terminals and streams, and to the listener of guests' filter. Not TIOCSTI and TIOCLINUX, which type in the user's place.
 const IOCTLS: &[u32] = &[
     libc::TCGETS as u32,
     libc::TCSETS as u32,
@@ -44,6 +44,8 @@ const IOCTLS: &[u32] = &[
     libc::TIOCGWINSZ as u32,
     libc::FIONREAD as u32,
     libc::TIOCOUTQ as u32, // what a guest has not received
+    host::listener::RECEIVE,
+    host::listener::SEND,
 ];
 
 /// A purpose, and the calls that serve it.

@@ -46,6 +46,11 @@ pub(crate) fn refuse(command: &mut Command, rules: &[Rule]) {
     unsafe { command.pre_exec(give_up) };
 }
 
+/// As a host before Linux 5.0, which has no listeners of seccomp.
+pub(crate) fn without_listeners(command: &mut Command) {
+    refuse(command, &[(libc::SYS_seccomp, libc::EINVAL, When::Bits(1, 8))]);
+}
+
 fn filter(rules: &[Rule]) -> Vec<libc::sock_filter> {
     /// Of `struct seccomp_data`: the lower half of the first argument.
     const ARGUMENTS: u32 = 16;

@@ -27,7 +27,7 @@ impl Host {
         assert!(copied.unwrap().success());
         let host = Host { parent, nobody };
         fs::create_dir(host.shared()).unwrap();
-        for program in ["guest", "race", "stub", "sites", "others"] {
+        for program in ["guest", "race", "stub", "sites", "others", "clones"] {
             let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/").to_owned() + program + ".c";
             let built = Command::new("cc")
                 .args(["-O1", "-static", "-pthread", "-w", &source, "-o"])
@@ -59,6 +59,12 @@ impl Host {
         let mut command = self.command(&self.parent.path().join("umlaut"));
         command.arg("run").args(words);
         command
+    }
+
+    /// Whether the kernel is asked for its consent to clones here.
+    pub(crate) fn asks_consent(&self) -> bool {
+        let mut check = self.command(&self.parent.path().join("umlaut"));
+        text(check.args(["check", "--security"])).contains("waits for umlaut's consent\n")
     }
 
     /// stdout of a run that ends well.

@@ -28,6 +28,8 @@ static unsigned char *text, *made;
 static uint64_t own_channel, registers[8];
 
 void *come_back_to, *site_to_jump_to;
+// What a thread that is made there begins with as its channel.
+uint64_t channel_of_child;
 void jump(const uint64_t *registers);
 void landing(void);
 __asm__(".text\n"
@@ -35,14 +37,15 @@ __asm__(".text\n"
         "mov %rsp, come_back_to(%rip)\n"
         "mov 8(%rdi), %rsi; mov 16(%rdi), %rdx; mov 24(%rdi), %r10; mov 32(%rdi), %r8; mov 40(%rdi), %r9\n"
         "mov 48(%rdi), %rax; mov 56(%rdi), %r15; mov (%rdi), %rdi\n"
-        "lea landing(%rip), %r12; mov %r12, %rcx; mov %r12, %r11; lea 0x1000(%r15), %rbx\n"
+        "lea landing(%rip), %r12; mov %r12, %rcx; mov %r12, %r11; mov channel_of_child(%rip), %rbx\n"
         "xor %ebp, %ebp; xor %r13d, %r13d; xor %r14d, %r14d\n"
         "jmp *site_to_jump_to(%rip)\n"
         "landing: mov come_back_to(%rip), %rsp\n"
         "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; cld; ret\n");
 
 // Makes a call there. Comes back if the code behind the site does.
-static void call_at(int site, uint64_t nr, const uint64_t arguments[6]) {
+static void call_with_child(int site, uint64_t nr, const uint64_t arguments[6], uint64_t child) {
+    channel_of_child = child;
     memcpy(registers, arguments, 6 * sizeof *arguments);
     registers[6] = nr;
     registers[7] = (uint64_t)made;
@@ -56,6 +59,10 @@ static void call_at(int site, uint64_t nr, const uint64_t arguments[6]) {
     regs[19] = (uint64_t)made + CHANNEL / 2, regs[21] = fs_base();
     site_to_jump_to = text + site;
     jump(registers);
+}
+
+static void call_at(int site, uint64_t nr, const uint64_t arguments[6]) {
+    call_with_child(site, nr, arguments, (uint64_t)made + 0x1000);
 }
 
 static sigjmp_buf past_the_end;

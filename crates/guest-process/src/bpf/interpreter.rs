@@ -24,6 +24,11 @@ impl Data {
 
 /// Whether the program allows it; `None` if it is no program.
 pub fn verdict(program: &[Instruction], data: &[u32; 16]) -> Option<bool> {
+    action(program, data).map(|action| action == libc::SECCOMP_RET_ALLOW)
+}
+
+/// What the program returns for it; `None` if it is no program.
+pub fn action(program: &[Instruction], data: &[u32; 16]) -> Option<u32> {
     let (mut a, mut x, mut memory) = (0u32, 0u32, [0u32; 16]);
     let mut at = 0usize;
     loop {
@@ -38,7 +43,7 @@ pub fn verdict(program: &[Instruction], data: &[u32; 16]) -> Option<bool> {
             libc::BPF_ALU if code & 0xf0 == libc::BPF_ADD => a = a.wrapping_add(compared),
             libc::BPF_ALU if code & 0xf0 == libc::BPF_AND => a &= compared,
             libc::BPF_MISC => x = a,
-            libc::BPF_RET => return Some(k == libc::SECCOMP_RET_ALLOW),
+            libc::BPF_RET => return Some(k),
             libc::BPF_JMP => {
                 let holds = match code & 0xf0 {
                     libc::BPF_JA => {

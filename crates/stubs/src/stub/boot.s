@@ -1,6 +1,7 @@
     // The image's entry. Until the filter stands, the kernel drives the first guest process by records of 64
-    // bytes on the control socket (number, six arguments, channel), each answered by its result. A record
-    // with a channel is the last one: its result goes to the channel, and the thread becomes an ordinary one.
+    // bytes on the control socket (number, six arguments, channel), each answered by its result. A record with a channel
+    // installs the filter, and is the last one unless it fails: its result goes to the channel, it is answered by one byte,
+    // which the filter lets pass, and the thread becomes an ordinary one.
     // A number of -1 moves the record's place to the first argument. Without a control socket it sleeps for ever: the
     // init of a pid namespace.
     .globl umlaut_boot
@@ -27,8 +28,10 @@ umlaut_boot:
     syscall
     mov     r15, [rbp + 56]
     test    r15, r15
-    jnz     4f
-    mov     [rbp], rax
+    jz      6f
+    cmp     rax, -4095
+    jb      4f
+6:  mov     [rbp], rax
     mov     eax, 1                          // write
     xor     edi, edi
     mov     rsi, rbp
@@ -41,10 +44,9 @@ umlaut_boot:
     mov     edi, 1
     syscall
     jmp     3b
-4:  wrgsbase r15
-    mov     [r15 + {RESULT}], rax
-    mov     eax, {DONE}
-    jmp     umlaut_hand_over
+4:  mov     [r15 + {RESULT}], rax
+    mov     r14d, 2                         // parked behind it
+    jmp     umlaut_check_in
 5:  mov     eax, 34                         // pause
     syscall
     jmp     5b

@@ -20,11 +20,13 @@ umlaut_order_fork:
     xor     edx, edx
     xor     r10d, r10d
     xor     r8d, r8d
-    mov     eax, 56
+1:  mov     eax, 56
 umlaut_fork_call:
     syscall
     test    rax, rax
     jz      5f
+    cmp     rax, -4                         // EINTR: a kick, before the kernel had answered
+    je      1b
     mov     r14, rax
 4:  mov     [r15 + {RESULT}], r14
     lea     r12, [rip + umlaut_done]
@@ -71,6 +73,7 @@ umlaut_getppid_call:
     syscall
     cmp     rax, rbp
     jne     8f
+umlaut_check_in:
     xor     edi, edi
     lea     rsi, [rip + umlaut_text]
     mov     edx, 1
@@ -94,11 +97,13 @@ umlaut_order_thread:
     xor     esi, esi
     xor     edx, edx
     xor     r8d, r8d
-    mov     eax, 56
+1:  mov     eax, 56
 umlaut_thread_call:
     syscall
     test    rax, rax
     jz      2f
+    cmp     rax, -4
+    je      1b
     mov     [r15 + {RESULT}], rax
     jmp     umlaut_done
 2:  mov     r15, rbx
