@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use anyhow::{Context, anyhow, bail};
 use host::privileges::Capabilities;
-use rustix::process::Resource;
+use rustix::process::{Resource, Rlimit};
 
 /// Who guest processes are to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,9 +85,12 @@ pub(crate) fn change(guests: Option<u32>) -> anyhow::Result<()> {
     // Root's processes are not counted, and this user's should not be by a limit that was meant for root.
     let mut limit = rustix::process::getrlimit(Resource::Nproc);
     if limit.current.is_some() {
-        (limit.current, limit.maximum) = (None, None);
-        // With the limit that there is, guests get less.
-        let _ = rustix::process::setrlimit(Resource::Nproc, limit);
+        let raise = |limit| rustix::process::setrlimit(Resource::Nproc, limit);
+        // Without CAP_SYS_RESOURCE as far as it goes. With the limit that there is, guests get less.
+        if raise(Rlimit { current: None, maximum: None }).is_err() {
+            limit.current = limit.maximum;
+            let _ = raise(limit);
+        }
     }
     host::user::become_user(id).with_context(|| format!("becoming user {id} (--host-user none goes without)"))
 }
