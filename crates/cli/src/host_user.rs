@@ -67,13 +67,30 @@ pub(crate) fn choose(wanted: HostUser) -> anyhow::Result<Option<u32>> {
         HostUser::Auto => {
             let found = obstacle().map_or_else(|| free_id(&mapped_ids()), Err);
             found.map(Some).or_else(|why| {
-                complain!(
-                    "umlaut: guest processes stay uid 0, without capabilities ({why}); --host-user none takes note of that"
-                );
+                if is_root_outside() {
+                    complain!(
+                        "umlaut: guest processes stay uid 0, without capabilities ({why}); --host-user none takes note of that"
+                    );
+                }
                 Ok(None)
             })
         }
     }
+}
+
+/// Whether this process is root, and not only by the name that a user namespace gives an ordinary user.
+pub(crate) fn is_root_outside() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    rustix::process::geteuid().is_root() && first_outside(&map).is_none_or(|outside| outside == 0)
+}
+
+/// Who user 0 is outside, by a map.
+fn first_outside(map: &str) -> Option<u32> {
+    let pairs = map.lines().map(|line| line.split_whitespace().map(|word| word.parse().ok()));
+    pairs.into_iter().find_map(|mut numbers| match (numbers.next()??, numbers.next()??) {
+        (0_u32, outside) => Some(outside),
+        _ => None,
+    })
 }
 
 /// Becomes that user: the calling thread, while it is the only one.
@@ -193,6 +210,8 @@ mod tests {
         assert_eq!(ranges("         0          0 4294967295\n"), vec![Range { start: 0, end: u32::MAX }]);
         assert_eq!(ranges(""), ranges("0 0 4294967295"));
         assert_eq!(ranges("0 1000 1\n1 100000 65536\n"), vec![0..1, 1..65537]);
+        assert_eq!(first_outside("1 100000 65536\n0 1000 1\n"), Some(1000));
+        assert_eq!((first_outside("0 0 4294967295"), first_outside("")), (Some(0), None));
     }
 
     /// Of the host's ids high ones, of a container's any that is nobody's, of a namespace with one id none.

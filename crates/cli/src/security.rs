@@ -11,7 +11,7 @@ use crate::host_user::HostUser;
 use crate::{confine, host_user};
 
 pub(crate) fn check() -> anyhow::Result<i32> {
-    let root = rustix::process::geteuid().is_root();
+    let root = host_user::is_root_outside();
     // As `umlaut run` does before there are guests.
     let user = host_user::choose(HostUser::Auto)?;
     rustix::thread::set_no_new_privs(true)?;
