@@ -160,7 +160,7 @@ pub(crate) const ALL: &[Workload] = &[
             "start",
             Processes,
             Quick,
-            "a program that ends at once, started from outside: a kernel's start and end",
+            "/bin/true, started from outside: a kernel's start and end",
         )
     },
     Workload {
