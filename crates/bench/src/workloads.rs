@@ -156,12 +156,7 @@ pub(crate) const ALL: &[Workload] = &[
     Workload {
         how: How::Start,
         most_rounds: 1000,
-        ..command(
-            "start",
-            Processes,
-            Quick,
-            "/bin/true, started from outside: a kernel's start and end",
-        )
+        ..command("start", Processes, Quick, "/bin/true, started from outside: a kernel's start and end")
     },
     Workload {
         how: How::KernelMemory,
