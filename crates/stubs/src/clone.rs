@@ -17,8 +17,9 @@ use platform::{
     AddressSpace, Context, ExitStatus, HostCallError, NewContext, NewProcess, PlatformError, Registers,
 };
 
-use crate::channel::{Channel, Channels, Lease, wait_until_clear};
+use crate::channel::{Channel, Channels, Lease};
 use crate::filter::{CLONE_FORK, CLONE_SHARING, CLONE_THREAD};
+use crate::hand_over;
 use crate::layout::*;
 use crate::shared::Shared;
 use crate::stub::Label;
@@ -177,8 +178,8 @@ impl Guest {
             return;
         }
         self.channel.set32(ORDER, Order::Exit as u32);
-        crate::channel::post(&self.channel);
-        if !wait_until_clear(&self.channel, &self.bell, in_seconds(EXIT_PATIENCE)) {
+        hand_over::post(&self.channel);
+        if !hand_over::wait_until_clear(&self.channel, &self.bell, in_seconds(EXIT_PATIENCE)) {
             self.inside.process.kill();
         }
         self.inside.channels.clear(self.slot);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use platform::Interrupter;
 
-use crate::channel::Bell;
+use crate::hand_over::Bell;
 use crate::protocol::Marks;
 use crate::stub::KICK;
 

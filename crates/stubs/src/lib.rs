@@ -5,7 +5,7 @@
 //! a guest thread and its kernel thread share).
 //!
 //! Modules: `stub` and `stub/*.s` (our code in guest processes), `layout` (where things lie), `filter` (what the
-//! host lets it do), `channel` (shared memory and the hand-over), `thread` (the run), `marshal` (memory that goes
+//! host lets it do), `channel` (shared memory), `hand_over` (posting and waiting), `thread` (the run), `marshal` (memory that goes
 //! along), `spin` (two CPUs for a pair), `registers`, `kick`, `calls`, `clone`, `leaf` (what is served without the
 //! kernel), `delegate` (files that guests use by themselves), `patch` (call sites made to jump to the stub), `state`
 //! (x87, SSE, …), `words` (what both sides change), `spawner` (where the first process comes from), `zygote` (which that is: all others are its forks), `reaper` (their deaths),
@@ -30,6 +30,7 @@ mod clone;
 mod consent;
 mod delegate;
 mod filter;
+mod hand_over;
 mod kick;
 mod layout;
 mod leaf;

@@ -1,7 +1,7 @@
 //! Hand-over and kicks: the steps on their words, without the host calls in between.
 //!
 //! `tests/model.rs` builds this file once more, with loom's atomics in `crate::atomic`, and plays it with a stub and a host
-//! of its own in all orders. Neighbours: `channel` (sleeping and waking), `kick` (the signal), `stub/hand_over.s` (the
+//! of its own in all orders. Neighbours: `hand_over` (sleeping and waking), `kick` (the signal), `stub/hand_over.s` (the
 //! other side).
 
 use crate::atomic::{AtomicBool, AtomicU32, Ordering, fence};

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use platform::AddressSpace;
 use rustix::event::{Timespec, epoll, eventfd};
 
-use crate::channel::Bell;
+use crate::hand_over::Bell;
 
 /// Watches guest processes.
 pub(crate) struct Reaper {

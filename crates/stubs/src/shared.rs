@@ -64,7 +64,7 @@ fn state_of_host() -> Result<State, &'static str> {
     if !has_fsgsbase() {
         return Err("no FSGSBASE (Linux 5.9, and a processor that has it)");
     }
-    if !crate::channel::host_can_wait() {
+    if !crate::hand_over::host_can_wait() {
         return Err("no futex_waitv (Linux 5.16)");
     }
     State::of_host().ok_or("more extended state than there is room for")

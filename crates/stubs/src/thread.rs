@@ -16,8 +16,9 @@ use platform::{
     Registers, SharedWords, SyscallEntry, Trap, step,
 };
 
-use crate::channel::{self, Bell, Channel, Channels, Waited};
+use crate::channel::{Channel, Channels};
 use crate::delegate::Handed;
+use crate::hand_over::{self, Bell, Waited};
 use crate::kick::Kick;
 use crate::layout::*;
 use crate::marshal::Window;
@@ -195,8 +196,8 @@ impl Guest {
             self.channel.set(CALL, self.value);
         }
         self.channel.set32(ORDER, order as u32 | answers << ORDER_BITS);
-        let slept = channel::post(&self.channel);
-        let seen = apart && channel::watch(&self.channel, &self.bell, self.spin.span());
+        let slept = hand_over::post(&self.channel);
+        let seen = apart && hand_over::watch(&self.channel, &self.bell, self.spin.span());
         if apart && !seen {
             self.shared.guests.placement.sleeps();
         }
@@ -247,7 +248,7 @@ impl Guest {
                 ending = true;
                 limit = Some(in_seconds(LAST_PATIENCE));
             }
-            match channel::wait(&self.channel, &self.bell, seen, limit) {
+            match hand_over::wait(&self.channel, &self.bell, seen, limit) {
                 Waited::Posted => return Ok(self.channel.get32(REASON)),
                 Waited::Bell => limit = limit.or_else(|| Some(in_seconds(PATIENCE))),
                 Waited::TimedOut if kicks && !ending && !self.kick.is_pending() => limit = None,

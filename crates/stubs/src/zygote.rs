@@ -10,8 +10,9 @@ use std::sync::Arc;
 use platform::{AddressSpace, ExitStatus, NewProcess, PlatformError, Registers};
 
 use crate::calls::with_files;
-use crate::channel::{self, Bell, Channel, Channels, Waited};
+use crate::channel::{Channel, Channels};
 use crate::clone::{Parent, Parked, make_process};
+use crate::hand_over::{self, Bell, Waited};
 use crate::layout::*;
 use crate::reaper::Watch;
 use crate::shared::Shared;
@@ -76,14 +77,14 @@ impl Zygote {
     fn order(&self, order: Order) -> Result<(), ExitStatus> {
         let Parent { process, channel, .. } = &self.itself;
         channel.set32(ORDER, order as u32);
-        channel::post(channel);
+        hand_over::post(channel);
         let mut limit = Some(in_seconds(PATIENCE));
         loop {
             let seen = self.bell.value();
             if seen & Bell::DEAD != 0 {
                 return Err(process.exit_status());
             }
-            match channel::wait(channel, &self.bell, seen, limit) {
+            match hand_over::wait(channel, &self.bell, seen, limit) {
                 Waited::Posted if channel.get32(REASON) == reason::DONE => return Ok(()),
                 Waited::Bell => {}
                 Waited::Posted | Waited::TimedOut => {
