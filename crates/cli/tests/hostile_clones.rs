@@ -38,9 +38,17 @@ fn line(output: &mut BufReader<ChildStdout>) -> String {
     line
 }
 
-/// Runs a case, of which each line that is `expected` is answered after a look. What the looks have shown, and what it says
-/// then.
-fn run(host: &Host, case: &str, expected: &[&str], consent: bool) -> (Vec<Vec<usize>>, String) {
+/// What came of a case.
+struct End {
+    /// What the looks have shown.
+    looks: Vec<Vec<usize>>,
+    /// What the guest has said behind them.
+    said: String,
+    errors: String,
+}
+
+/// Runs a case, of which each line that is `expected` is answered after a look.
+fn run(host: &Host, case: &str, expected: &[&str], consent: bool) -> End {
     let bind = format!("{}:/shared:ro", host.shared().display());
     let mut command = host.umlaut(&["--platform", "stub", "--bind", &bind, "/shared/clones", case]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -62,14 +70,14 @@ fn run(host: &Host, case: &str, expected: &[&str], consent: bool) -> (Vec<Vec<us
     let said = umlaut.wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&said.stderr);
     assert!(said.status.success() && !errors.contains("oops"), "{case}: {rest}{errors}");
-    (looks, rest)
+    End { looks, said: rest, errors: errors.into_owned() }
 }
 
 #[test]
 fn nobody_clones_without_an_order() {
     for_each_user(|host| {
         if asks(host) {
-            let (looks, said) = run(host, "alone", &["before", "after"], true);
+            let End { looks, said, .. } = run(host, "alone", &["before", "after"], true);
             assert_eq!(looks[0], looks[1]);
             assert_eq!(said, "alive\n");
         }
@@ -81,9 +89,9 @@ fn nobody_clones_without_an_order() {
 fn an_order_is_good_for_one_clone() {
     for_each_user(|host| {
         if asks(host) {
-            assert_eq!(run(host, "often", &[], true).1, "ordered 1, made 1\n");
+            assert_eq!(run(host, "often", &[], true).said, "ordered 1, made 1\n");
             // Else it has tried nothing.
-            assert_eq!(run(host, "often", &[], false).1, "ordered 1, made 20\n");
+            assert_eq!(run(host, "often", &[], false).said, "ordered 1, made 20\n");
         }
     });
 }
@@ -95,10 +103,22 @@ const ORDERED: usize = 1 + 1 + 6;
 fn nobody_takes_the_clones_of_others() {
     for_each_user(|host| {
         if asks(host) {
-            let (looks, said) = run(host, "attack", &["at work"], true);
+            let End { looks, said, .. } = run(host, "attack", &["at work"], true);
             assert!(looks[0].iter().all(|threads| *threads <= ORDERED), "{looks:?}");
             assert!(looks[0].contains(&ORDERED), "none has come through: {looks:?}");
             assert_eq!(said, "");
+        }
+    });
+}
+
+/// A thread that says that it has ended, and stays: within half a minute its process ends.
+#[test]
+fn nobody_keeps_a_thread_that_has_ended() {
+    for_each_user(|host| {
+        if asks(host) {
+            let End { said, errors, .. } = run(host, "pretend", &[], true);
+            assert_eq!(said, "killed 9\nalive\n");
+            assert!(errors.contains("has not ended as it says"), "{errors}");
         }
     });
 }

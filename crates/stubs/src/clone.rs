@@ -24,9 +24,13 @@ use crate::layout::*;
 use crate::shared::Shared;
 use crate::stub::Label;
 use crate::thread::{Guest, Inside, in_seconds};
+use crate::threads::Threads;
 
 /// A thread that has not gone so long after its order to exit takes its process with it.
 const EXIT_PATIENCE: i64 = 20;
+
+/// How often a clone is ordered that something breaks off behind the kernel's consent.
+const MOST_TRIES: u32 = 16;
 
 /// A guest thread that waits for its first order.
 pub(crate) struct Parked {
@@ -105,8 +109,10 @@ impl Guest {
             tid: self.tid,
             channel: Arc::clone(&self.channel),
         };
-        self.settle_kicks();
-        let order = |files: &[BorrowedFd<'_>]| self.with_files(files, |guest| guest.done(Order::Fork));
+        let order = |files: &[BorrowedFd<'_>]| {
+            self.settle_kicks();
+            self.with_files(files, |guest| guest.done(Order::Fork))
+        };
         let inside = make_process(&parent, order, &channels, &channel, slot, lease).map_err(failed)?;
         self.copy_state_to(&channel, slot).map_err(failed)?;
         let (shared, regs, at) = (Arc::clone(&self.shared), *self.fetch(), self.at());
@@ -137,16 +143,43 @@ impl Guest {
         channel.set32(ALIVE, 1);
         self.channel.set(ARGS, u64::from(CLONE_THREAD));
         self.channel.set(ARGS + 16, self.shared.layout.channel(slot));
-        self.settle_kicks();
-        let shared = Arc::clone(&self.shared);
-        let permit = shared.consent.permit(self.tid, CLONE_THREAD);
-        self.done(Order::Thread).map_err(|_| rustix::io::Errno::SRCH)?;
-        drop(permit);
-        let tid = answer(self.channel.get(RESULT)).map_err(from_errno)?;
-        let tid = i32::try_from(tid).map_err(|_| rustix::io::Errno::SRCH)?;
-        let tid = self.inside.process.thread(tid)?;
+        let threads = Arc::clone(&self.inside.threads);
+        let making = threads.make();
+        let tid = self.order_thread(&threads)?;
+        drop(making);
         self.copy_state_to(&channel, slot)?;
         Ok((tid, channel))
+    }
+
+    /// Has a thread cloned as its channel says; nothing else is.
+    fn order_thread(&mut self, threads: &Threads) -> io::Result<i32> {
+        let shared = Arc::clone(&self.shared);
+        for tries in 1.. {
+            self.settle_kicks();
+            let permit = shared.consent.permit(self.tid, CLONE_THREAD);
+            self.done(Order::Thread).map_err(|_| rustix::io::Errno::SRCH)?;
+            let again = permit.is_some_and(|permit| permit.is_asked_again());
+            let told = answer(self.channel.get(RESULT));
+            let honest = match told.map(i32::try_from) {
+                Ok(Ok(tid)) => match self.inside.process.thread(tid) {
+                    Ok(tid) if threads.add(tid) => return Ok(tid),
+                    Err(error) if error.raw_os_error() != Some(libc::ESRCH) => return Err(error),
+                    _ => false,
+                },
+                Ok(Err(_)) => false,
+                Err(errno) => match threads.are_all() {
+                    Ok(true) if again && tries < MOST_TRIES => true,
+                    Ok(false) => false,
+                    // Where that cannot be told, it need not be a lie.
+                    _ => return Err(from_errno(errno)),
+                },
+            };
+            if !honest {
+                self.escaped();
+                return Err(rustix::io::Errno::SRCH.into());
+            }
+        }
+        Err(rustix::io::Errno::AGAIN.into())
     }
 
     /// A new thread begins with a copy of this one's extended state: what is in the processor the host has copied.
@@ -182,6 +215,7 @@ impl Guest {
         if !hand_over::wait_until_clear(&self.channel, &self.bell, in_seconds(EXIT_PATIENCE)) {
             self.inside.process.kill();
         }
+        self.inside.threads.end(self.tid, &self.shared.ending);
         self.inside.channels.clear(self.slot);
         self.inside.channels.slots.give_back(self.slot);
     }
@@ -199,7 +233,7 @@ pub(crate) struct Parent {
 /// what a child is to be given, and has it clone.
 pub(crate) fn make_process(
     parent: &Parent,
-    order: impl FnOnce(&[BorrowedFd<'_>]) -> Result<Result<(), ExitStatus>, HostCallError>,
+    mut order: impl FnMut(&[BorrowedFd<'_>]) -> Result<Result<(), ExitStatus>, HostCallError>,
     channels: &Arc<Channels>,
     channel: &Channel,
     slot: u32,
@@ -220,17 +254,28 @@ pub(crate) fn make_process(
     words.set(ARGS + 16, shared.layout.channel(slot));
     let both = [theirs.as_fd(), channels.file()];
     let files: &[BorrowedFd<'_>] = if share_memory { &both[..1] } else { &both };
-    let birth = shared.strays.birth();
-    let permit = shared.consent.permit(parent.tid, flags);
-    let ordered = order(files);
-    drop(permit);
-    drop(theirs);
-    let cloned = match ordered {
-        Ok(Ok(())) => answer(words.get(RESULT)).map_err(from_errno),
-        Ok(Err(_)) => Err(rustix::io::Errno::SRCH.into()),
-        Err(HostCallError::Failed(errno)) => Err(from_errno(errno)),
-        Err(_) => Err(rustix::io::Errno::SRCH.into()),
+    let (mut birth, mut tries) = (shared.strays.birth(), 1);
+    let cloned = loop {
+        let permit = shared.consent.permit(parent.tid, flags);
+        let cloned = match order(files) {
+            Ok(Ok(())) => answer(words.get(RESULT)).map_err(from_errno),
+            Ok(Err(_)) => Err(rustix::io::Errno::SRCH.into()),
+            Err(HostCallError::Failed(errno)) => Err(from_errno(errno)),
+            Err(_) => Err(rustix::io::Errno::SRCH.into()),
+        };
+        let again = cloned.is_err() && permit.is_some_and(|permit| permit.is_asked_again());
+        if !again || tries == MOST_TRIES {
+            break cloned;
+        }
+        drop(birth);
+        let are_none = shared.strays.are_none(&shared.guests);
+        birth = shared.strays.birth();
+        if !are_none {
+            break cloned;
+        }
+        tries += 1;
     };
+    drop(theirs);
     // Also if the parent died on the way: a child that it has made by then is ours to end. If there is
     // none, nobody holds the other end of the socket.
     let checked_in = check_in(&ours);
@@ -249,7 +294,7 @@ pub(crate) fn make_process(
     checked_in?;
     let made = Arc::new(made);
     let watch = Arc::new(shared.reaper.watch(&made)?);
-    Ok(Inside { process: made, channels: Arc::clone(channels), watch, handed: Arc::default() })
+    Ok(Inside::new(made, Arc::clone(channels), watch))
 }
 
 /// What a channel holds before its thread begins.

@@ -4,7 +4,8 @@
 //!
 //! One thread answers: who asks is told by the host, and what by the call's arguments. A call that a signal, a stop or a
 //! freezer breaks off before the answer is made again, and asks again; one that is broken off behind it has used its
-//! consent, and fails, since nobody could tell it from a second one. Kicks are none of that: the last one to be sent has
+//! consent, and is asked about once more: refused, since nobody can tell it from a second one, and ordered again once the host
+//! shows that nothing came of it. Kicks are none of that: the last one to be sent has
 //! been sent before the order ([`crate::kick`]), and ends a wait for the answer at once.
 
 use std::io;
@@ -25,6 +26,17 @@ struct Expected {
     tid: i32,
     flags: u32,
     used: bool,
+    /// It has been asked for once more.
+    again: bool,
+}
+
+/// Whether there is an order for a call.
+enum Taken {
+    /// One that is used by it.
+    Now(u64),
+    /// One that was used before.
+    Before,
+    Never,
 }
 
 /// See the module's head.
@@ -47,6 +59,13 @@ pub(crate) struct Permit<'a> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.consent.expected.lock().0.retain(|expected| expected.number != self.number);
+    }
+}
+
+impl Permit<'_> {
+    /// Whether its thread has asked once more, and been refused.
+    pub(crate) fn is_asked_again(&self) -> bool {
+        self.consent.expected.lock().0.iter().any(|expected| expected.number == self.number && expected.again)
     }
 }
 
@@ -81,7 +100,7 @@ impl Consent {
         let (expected, next) = &mut *self.expected.lock();
         let number = *next;
         *next += 1;
-        expected.push(Expected { number, tid, flags, used: false });
+        expected.push(Expected { number, tid, flags, used: false, again: false });
         Some(Permit { consent: self, number })
     }
 
@@ -110,29 +129,38 @@ impl Consent {
     }
 
     fn answer(&self, listener: &Listener, notification: &Notification) {
-        let Some(number) = self.take(notification) else {
-            // An error: it is gone.
-            let _ = listener.answer(notification, Answer::Fails(libc::EPERM));
-            if self.refused.fetch_add(1, Ordering::Relaxed) < MOST_TOLD {
+        match self.take(notification) {
+            Taken::Now(number) => {
+                if listener.answer(notification, Answer::GoesOn).is_err() {
+                    // It has not been made, and may be asked for again.
+                    self.give_back(number);
+                }
+                return;
+            }
+            Taken::Before => {}
+            Taken::Never if self.refused.fetch_add(1, Ordering::Relaxed) < MOST_TOLD => {
                 tracing::warn!(tid = notification.tid, "a clone that nobody ordered; refused it");
             }
-            return;
-        };
-        if listener.answer(notification, Answer::GoesOn).is_err() {
-            // It has not been made, and may be asked for again.
-            self.give_back(number);
+            Taken::Never => {}
         }
+        // An error: it is gone.
+        let _ = listener.answer(notification, Answer::Fails(libc::EPERM));
     }
 
     /// The order that the call carries out.
-    fn take(&self, notification: &Notification) -> Option<u64> {
+    fn take(&self, notification: &Notification) -> Taken {
         let Notification { tid, arguments: [flags, ..], .. } = *notification;
         let expected = &mut self.expected.lock().0;
-        let found = expected
-            .iter_mut()
-            .find(|expected| expected.tid == tid && u64::from(expected.flags) == flags && !expected.used)?;
-        found.used = true;
-        Some(found.number)
+        let mut taken = Taken::Never;
+        for one in expected.iter_mut().filter(|one| one.tid == tid && u64::from(one.flags) == flags) {
+            if !one.used {
+                one.used = true;
+                return Taken::Now(one.number);
+            }
+            one.again = true;
+            taken = Taken::Before;
+        }
+        taken
     }
 
     fn give_back(&self, number: u64) {

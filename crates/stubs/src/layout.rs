@@ -121,7 +121,7 @@ pub(crate) const STACK: u64 = 0x9000;
 pub(crate) const FRAME: u64 = SIZE - 0x1000;
 
 /// Where things lie, by the names that hostile guests of the tests know them by: a guest finds them out as well.
-pub const PLACES: [(&str, u64); 19] = [
+pub const PLACES: [(&str, u64); 21] = [
     ("TEXT", TEXT_SIZE),
     ("CHANNEL", SIZE),
     ("CHANNELS", CHANNELS_SIZE),
@@ -129,6 +129,8 @@ pub const PLACES: [(&str, u64); 19] = [
     ("ORDER", ORDER),
     ("RESUME_FULL", Order::ResumeFull as u64),
     ("ORDER_THREAD", Order::Thread as u64),
+    ("ORDER_EXIT", Order::Exit as u64),
+    ("ALIVE", ALIVE),
     ("REASON", REASON),
     ("CALL", CALL),
     ("NEW_CHANNEL", ARGS + 16),

@@ -9,7 +9,7 @@
 //! along), `spin` (two CPUs for a pair), `registers`, `kick`, `calls`, `clone`, `leaf` (what is served without the
 //! kernel), `delegate` (files that guests use by themselves), `patch` (call sites made to jump to the stub), `state`
 //! (x87, SSE, …), `words` (what both sides change), `spawner` (where the first process comes from), `zygote` (which that is: all others are its forks), `reaper` (their deaths),
-//! `consent` (to what they clone), `strays` (processes that nobody ordered), `adversary` (a hostile guest, for tests).
+//! `consent` (to what they clone), `threads` (which a process has), `strays` (processes that nobody knows), `adversary` (a hostile guest, for tests).
 //!
 //! Neighbours: on `guest-process`; implements the traits of `platform`; the kernel knows only these.
 #![allow(
@@ -46,6 +46,7 @@ mod state;
 mod strays;
 mod stub;
 mod thread;
+mod threads;
 mod words;
 mod zygote;
 
@@ -93,7 +94,7 @@ impl Stubs {
             start(&shared, "patcher", move |_| patcher.patch_own())?;
         }
         start(&shared, "reaper", |shared| shared.reaper.run())?;
-        start(&shared, "strays", |shared| shared.strays.run(&shared.guests))?;
+        start(&shared, "strays", |shared| shared.strays.run(&shared.guests, &shared.ending))?;
         let make = Arc::clone(&shared);
         let spawner = Spawner::start(move || {
             let mut first = Some(spawner::make_zygote(&make)?);

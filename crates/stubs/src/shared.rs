@@ -13,6 +13,7 @@ use crate::reaper::Reaper;
 use crate::spin;
 use crate::state::{State, has_fsgsbase};
 use crate::strays::Strays;
+use crate::threads::Ending;
 
 /// The switches of the platform. All but `data_limit` and `namespace` change speed only, and exist to be measured.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +81,7 @@ pub(crate) struct Shared {
     pub(crate) reaper: Arc<Reaper>,
     pub(crate) strays: Strays,
     pub(crate) consent: Consent,
+    pub(crate) ending: Ending,
     pub(crate) delegate: bool,
     pub(crate) spinning: spin::Host,
     pub(crate) data_limit: Option<u64>,
@@ -105,6 +107,7 @@ impl Shared {
             state,
             reaper: Arc::new(Reaper::new().map_err(failed("watching guest processes"))?),
             strays: Strays::default(),
+            ending: Ending::default(),
             consent: Consent::new().map_err(failed("watching guest processes"))?,
             delegate: options.delegate,
             data_limit: options.data_limit,

@@ -58,7 +58,7 @@ fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Zygote, Platfo
     let (vdso, listener) = boot.set_up(&process).map_err(failed("setting up the first guest process"))?;
     let _ = shared.guests.vdso.set(vdso);
     drop(boot);
-    let inside = Inside { process, channels, watch, handed: Arc::default() };
+    let inside = Inside::new(process, channels, watch);
     let zygote = Zygote::new(shared, inside, channel);
     if let Some((listener, its)) = listener {
         zygote.close(its).map_err(failed("setting up the first guest process"))?;

@@ -5,6 +5,7 @@
 //! All guest processes are children of the spawner's thread, so whatever child it has is known or a stray; a process
 //! on whose birth the kernel works is not known yet, so a look at a time when there is one does not count.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,6 +13,8 @@ use std::time::Duration;
 use guest_process::Guests;
 use parking_lot::{Condvar, Mutex};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::threads::Ending;
 
 /// Time between looks.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -56,12 +59,15 @@ impl Strays {
     }
 
     /// The thread's whole life.
-    pub(crate) fn run(&self, guests: &Guests) {
+    pub(crate) fn run(&self, guests: &Guests, ending: &Ending) {
         while !self.sleep(PERIOD) {
+            ending.look();
             for _ in 0..TRIES {
                 match self.find(guests) {
-                    Some(strays) if strays.is_empty() => break,
-                    Some(strays) => {
+                    // Hosts without the list (CONFIG_PROC_CHILDREN) keep strays until the kernel ends.
+                    Some(Err(_)) => break,
+                    Some(Ok(strays)) if strays.is_empty() => break,
+                    Some(Ok(strays)) => {
                         self.sleep(GRACE);
                         strays.iter().for_each(end);
                         break;
@@ -71,6 +77,14 @@ impl Strays {
                 }
             }
         }
+    }
+
+    /// Whether the host has no guest process that is not known, while the caller has none born. It may take a second.
+    pub(crate) fn are_none(&self, guests: &Guests) -> bool {
+        (0..TRIES).any(|_| {
+            let none = self.find(guests).is_some_and(|strays| strays.is_ok_and(|strays| strays.is_empty()));
+            none || self.sleep(GAP)
+        })
     }
 
     /// Ends the thread.
@@ -89,15 +103,17 @@ impl Strays {
     }
 
     /// Children that are no guest processes, those that end included. `None`: others were being born.
-    fn find(&self, guests: &Guests) -> Option<Vec<OwnedFd>> {
+    fn find(&self, guests: &Guests) -> Option<io::Result<Vec<OwnedFd>>> {
         let begun = self.begun.load(Ordering::SeqCst);
         let quiet = || self.born.load(Ordering::SeqCst) == 0 && self.begun.load(Ordering::SeqCst) == begun;
         if !quiet() {
             return None;
         }
         let path = format!("/proc/self/task/{}/children", self.parent.load(Ordering::Relaxed));
-        // Hosts without it (CONFIG_PROC_CHILDREN) keep strays until the kernel ends.
-        let list = std::fs::read_to_string(path).unwrap_or_default();
+        let list = match std::fs::read_to_string(path) {
+            Ok(list) => list,
+            Err(error) => return Some(Err(error)),
+        };
         let strays = list
             .split_ascii_whitespace()
             .filter_map(|pid| pid.parse::<i32>().ok())
@@ -105,7 +121,7 @@ impl Strays {
             .filter_map(|pid| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok())
             .collect();
         // So what was opened is none that was born behind the list, by a pid that it tells.
-        quiet().then_some(strays)
+        quiet().then_some(Ok(strays))
     }
 }
 

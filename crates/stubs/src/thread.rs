@@ -26,6 +26,7 @@ use crate::reaper::Watch;
 use crate::registers;
 use crate::shared::Shared;
 use crate::spin::{Next, Spin};
+use crate::threads::Threads;
 use crate::words::Words;
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
@@ -44,6 +45,15 @@ pub(crate) struct Inside {
     pub(crate) watch: Arc<Watch>,
     /// Files that its threads have been handed.
     pub(crate) handed: Arc<AtomicU32>,
+    pub(crate) threads: Arc<Threads>,
+}
+
+impl Inside {
+    /// A process that has its first thread.
+    pub(crate) fn new(process: Arc<Process>, channels: Arc<Channels>, watch: Arc<Watch>) -> Inside {
+        let threads = Threads::new(&process);
+        Inside { process, channels, watch, handed: Arc::default(), threads }
+    }
 }
 
 /// A guest thread, asleep in the stub whenever none of its methods runs.

@@ -10,13 +10,13 @@
 
 enum { TO_KERNEL, FORK = 0x8000, VFORK = 0x8100, THREAD = 0x250f00, PROCESSES = 8, ORDERED = 6 };
 
-// The sites at which the stub itself clones: processes, then threads; and where it wakes the kernel.
-static int clones[2], wakes;
+// The sites at which the stub itself clones: processes, then threads; and where it wakes the kernel and waits for it.
+static int clones[2], wakes, waits;
 
 static void find_sites_of_calls(void) {
     int at[SITES], count = find_sites(at), found = 0;
     for (int i = count - 1; i >= 0; i--) {
-        if (memcmp(text + at[i] - 5, "\xb8\xca\0\0\0", 5) == 0) wakes = at[i];
+        if (memcmp(text + at[i] - 5, "\xb8\xca\0\0\0", 5) == 0) waits = wakes, wakes = at[i];
         if (memcmp(text + at[i] - 5, "\xb8\x38\0\0\0", 5) == 0) clones[1 - found++] = at[i];
     }
     if (found != 2 || wakes == 0) exit(4);
@@ -89,6 +89,8 @@ void hand_over(void);
 __asm__(".text\n"
         "hand_over: mov $146, %eax; syscall; ret\n");
 
+enum { CALLED = 1, DONE = 4 };
+
 static void post(uint32_t reason) {
     unsigned char *own = (unsigned char *)own_channel;
     *(volatile uint32_t *)(own + REASON) = reason;
@@ -106,9 +108,11 @@ static void await_order(void) {
     }
 }
 
+static int ordered(void) { return *(volatile uint32_t *)(own_channel + ORDER) & 255; }
+
 // Plays our code: asks the kernel for a thread, and does not carry out its order once, but many times.
 static void carry_out_often(void) {
-    enum { CALLED = 1, DONE = 4, TRIES = 20 };
+    enum { TRIES = 20 };
     static uint64_t stack[4096] __attribute__((aligned(64)));
     stack[2048] = (uint64_t)sleeps;
     uint64_t *arguments = (uint64_t *)(own_channel + CALL);
@@ -119,10 +123,10 @@ static void carry_out_often(void) {
     arguments[2] = arguments[3] = arguments[4] = 0;
     post(CALLED | SYS_clone << 8);
     await_order();
-    int order = *(volatile uint32_t *)(own_channel + ORDER) & 255;
+    int order = ordered();
     uint64_t child = *(uint64_t *)(own_channel + NEW_CHANNEL);
     for (int i = 0; i < TRIES && order == ORDER_THREAD; i++) {
-        call_with_child(clones[1], SYS_clone, (uint64_t[6]){THREAD, 0, 0, child + 0x44, 0, 0}, child);
+        call_with_child(clones[1], SYS_clone, (uint64_t[6]){THREAD, 0, 0, child + ALIVE, 0, 0}, child);
         int64_t result = *(int64_t *)(made + RESULT);
         if (result > 0) tid = result, made_there++;
     }
@@ -130,6 +134,41 @@ static void carry_out_often(void) {
     post(DONE);
     await_order();
     printf("ordered %d, made %d\n", order == ORDER_THREAD, made_there);
+}
+
+static volatile int has_pretended;
+
+// Plays our code: is ordered to end, says so, and stays.
+static void *pretends(void *arg) {
+    static uint32_t word;
+    own_channel = (uint64_t)channel();
+    hand_over();
+    *(uint64_t *)(own_channel + CALL) = 0;
+    post(CALLED | SYS_exit << 8);
+    // What is ordered before (a word cleared, a wake) is not done, but said to be.
+    for (await_order(); ordered() != ORDER_EXIT; await_order()) {
+        *(int64_t *)(own_channel + RESULT) = 0;
+        post(DONE);
+    }
+    *(volatile uint32_t *)(own_channel + ALIVE) = 0;
+    call_at(wakes, SYS_futex, (uint64_t[6]){own_channel + ALIVE, 1, 1, 0, 0, 0});
+    has_pretended = 1;
+    for (;;) call_at(waits, SYS_futex, (uint64_t[6]){(uint64_t)&word, 0, 0, 0, 0, 0});
+    return arg;
+}
+
+static void lose_a_thread(void) {
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, pretends, NULL);
+        while (!has_pretended) usleep(10000);
+        for (;;) pause();
+    }
+    waitpid(pid, &status, 0);
+    printf("killed %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : -1);
+    stop_giving_orders();
 }
 
 int main(int argc, char **argv) {
@@ -147,6 +186,8 @@ int main(int argc, char **argv) {
         try_all(NULL);
         line("after");
         stop_giving_orders();
+    } else if (strcmp(argv[1], "pretend") == 0) {
+        lose_a_thread();
     } else if (strcmp(argv[1], "often") == 0) {
         carry_out_often();
         stop_giving_orders();
