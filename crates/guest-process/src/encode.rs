@@ -245,9 +245,12 @@ pub fn blocks(call: &HostCall<'_>) -> bool {
 
 /// Mappings have a fixed place and take neither huge nor locked pages.
 fn check_map_flags(flags: u32) -> Result<(), Errno> {
+    /// Since Linux 6.11.
+    const MAP_DROPPABLE: i32 = 0x8;
     let fixed = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE).cast_unsigned();
     let known = (libc::MAP_SHARED
         | libc::MAP_PRIVATE
+        | MAP_DROPPABLE
         | libc::MAP_FIXED
         | libc::MAP_FIXED_NOREPLACE
         | libc::MAP_ANONYMOUS

@@ -127,6 +127,7 @@ fn check(vma: &Vma, advice: Madvise) -> SysResult<()> {
         Madvise::WIPEONFORK => {
             vma.flags.contains(VmaFlags::SHARED) || matches!(vma.backing, Backing::File { .. })
         }
+        Madvise::KEEPONFORK | Madvise::DODUMP => vma.flags.contains(VmaFlags::DROPPABLE),
         _ => false,
     };
     if refused {

@@ -28,14 +28,17 @@ impl CurrentTask {
         Ok(())
     }
 
-    /// Sets or clears locks on `[start, end)`; `ENOMEM` at the first hole, what lies before it being changed.
+    /// Sets or clears locks on `[start, end)`; `ENOMEM` at the first hole, what lies before it being changed. What may be
+    /// dropped is not locked.
     fn set_locks(&mut self, start: u64, end: u64, locks: VmaFlags) -> SysResult<()> {
         self.mm.refresh_holes(start, end);
         let mut record = self.mm.record();
         let mapped = record.vmas.mapped_until(start, end);
         record.vmas.update(start, mapped, |vma| {
-            vma.flags.remove(LOCKS);
-            vma.flags |= locks;
+            if !vma.flags.contains(VmaFlags::DROPPABLE) {
+                vma.flags.remove(LOCKS);
+                vma.flags |= locks;
+            }
         });
         if mapped < end { Err(Errno::ENOMEM.into()) } else { Ok(()) }
     }
@@ -150,8 +153,10 @@ pub fn sys_mlockall(task: &mut CurrentTask, flags: MclFlags) -> SysResult<()> {
         }
         let locks = if on_fault { LOCKS } else { VmaFlags::LOCKED };
         record.vmas.update(0, GUEST_TOP, |vma| {
-            vma.flags.remove(LOCKS);
-            vma.flags |= locks;
+            if !vma.flags.contains(VmaFlags::DROPPABLE) {
+                vma.flags.remove(LOCKS);
+                vma.flags |= locks;
+            }
         });
     }
     // Linux ignores what cannot be brought in.

@@ -297,7 +297,9 @@ impl CurrentTask {
             let call = match leaves {
                 true => HostCall::Unmap { addr, len },
                 false => {
-                    let flags = MapFlags::PRIVATE | MapFlags::ANONYMOUS | MapFlags::FIXED;
+                    let droppable = vma.flags.contains(VmaFlags::DROPPABLE);
+                    let kind = if droppable { MapFlags::DROPPABLE } else { MapFlags::PRIVATE };
+                    let flags = kind | MapFlags::ANONYMOUS | MapFlags::FIXED;
                     HostCall::Map { addr, len, prot: vma.prot.bits(), flags: flags.bits(), file: None }
                 }
             };
@@ -367,8 +369,10 @@ fn free_above(record: &MmRecord, len: u64, mut from: u64) -> Option<u64> {
 fn new_vma(start: u64, len: u64, prot: Prot, flags: MapFlags, backing: Backing) -> SysResult<Vma> {
     let mut vma_flags = VmaFlags::empty();
     let shared = flags.contains(MapFlags::SHARED);
+    let droppable = VmaFlags::DROPPABLE | VmaFlags::WIPEONFORK | VmaFlags::DONTDUMP;
     for (wanted, flag) in [
         (shared, VmaFlags::SHARED),
+        (flags.contains(MapFlags::DROPPABLE), droppable),
         (flags.contains(MapFlags::GROWSDOWN), VmaFlags::GROWSDOWN),
         (flags.contains(MapFlags::NORESERVE), VmaFlags::NORESERVE),
         (flags.contains(MapFlags::LOCKED), VmaFlags::LOCKED),
@@ -410,7 +414,8 @@ fn host_flags(flags: MapFlags, fixed: bool, anonymous: bool, populates: bool) ->
     let kept = MapFlags::NORESERVE | MapFlags::POPULATE | MapFlags::GROWSDOWN | MapFlags::STACK;
     let mut host = flags & kept;
     host.set(MapFlags::POPULATE, populates || flags.contains(MapFlags::POPULATE));
-    host |= if flags.contains(MapFlags::SHARED) { MapFlags::SHARED } else { MapFlags::PRIVATE };
+    let kind = flags & (MapFlags::SHARED | MapFlags::DROPPABLE);
+    host |= if kind.is_empty() { MapFlags::PRIVATE } else { kind };
     if anonymous {
         host |= MapFlags::ANONYMOUS;
     }

@@ -87,6 +87,10 @@ fn check_kind(
             true
         }
         MapKind::PRIVATE => false,
+        // What may go at any time is neither locked nor reserved.
+        MapKind::DROPPABLE if file.is_none() && !flags.intersects(MapFlags::LOCKED | MapFlags::GROWSDOWN) => {
+            return Ok(flags | MapFlags::NORESERVE);
+        }
         _ => return Err(Errno::EINVAL.into()),
     };
     match file {

@@ -28,6 +28,8 @@ bitflags::bitflags! {
         const LOCK_ON_FAULT = 512;
         /// `mseal`: its place and protection stay.
         const SEALED = 1024;
+        /// Its pages may go when memory is short (`MAP_DROPPABLE`).
+        const DROPPABLE = 2048;
     }
 }
 
