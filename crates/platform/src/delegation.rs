@@ -32,11 +32,13 @@ pub struct DelegatedIo {
 
 /// What a guest thread holds, as any thread of the kernel may take it away.
 pub trait Delegations: Send + Sync {
-    /// From now on calls on this number reach the kernel; one that is being made is not waited for. The host descriptor is
-    /// closed when the thread is next in the platform's hands, before its guest goes on. `false`: it did not hold it.
+    /// From now on calls on this number reach the kernel; one that is being made is not waited for. Where the calling thread
+    /// serves another guest thread of the process, the host's file is closed before that one goes on, or before the thread
+    /// itself does. Else the thread closes it when it is next in the platform's hands, before its guest goes on; `true`: so it
+    /// is, and it had better come. `false`: it did not hold it, or need not come.
     fn withdraw(&self, descriptor: u32) -> bool;
 
-    /// The same for all that it holds. `false`: it held none.
+    /// The same for all that it holds.
     fn withdraw_all(&self) -> bool;
 
     /// Whether it holds a file by that number.

@@ -3,17 +3,21 @@
 //! Each thread has a table in its channel, by the guest's numbers, and host descriptors that no other thread knows of. So
 //! taking one away is one store to the table, from any thread: a call that has looked before goes on with what it found, as
 //! a call does on Linux while another thread closes its number. The host descriptor is closed by its own thread's stub when
-//! it is next in the kernel's hands; until then nobody else can have got its number.
+//! it is next in the kernel's hands; until then nobody else can have got its number. A thread that takes it away from another
+//! one of its process makes it lead to nothing before its own call returns, so that the host's file is closed by then: the
+//! number stays the other's ([`Claim`]).
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use abi::Errno;
 use parking_lot::Mutex;
-use platform::{DelegatedFile, DelegatedIo, Delegations, HostCallError, Place};
+use platform::{DelegatedFile, DelegatedIo, Delegations, ExitStatus, HostCallError, Place};
 
 use crate::channel::Channel;
 use crate::layout::*;
+use crate::marshal;
 use crate::thread::{Gone, Guest};
 
 /// Bytes of one call at most: no kick ends a call on a regular file, and a thread that does not answer one is killed.
@@ -27,13 +31,29 @@ const NUMBERS: u32 = 1 << 20;
 
 /// What one thread holds.
 pub(crate) struct Handed {
+    tgid: i32,
     channel: Arc<Channel>,
-    state: Mutex<State>,
-    /// Some are to be closed.
-    leaving: AtomicBool,
+    numbers: Arc<Numbers>,
+    /// Others can make its descriptors lead to nothing.
+    may_be_shut: bool,
     /// How many all threads of the process hold.
     of_process: Arc<AtomicU32>,
     io: Mutex<DelegatedIo>,
+}
+
+/// The numbers that it holds.
+#[derive(Default)]
+struct Numbers {
+    state: Mutex<State>,
+    /// Some are to be closed.
+    leaving: AtomicBool,
+}
+
+/// A descriptor that the call which is being served has taken away from another thread.
+pub(crate) struct Claim {
+    from: Arc<Numbers>,
+    /// The host's number.
+    number: u32,
 }
 
 #[derive(Default)]
@@ -48,12 +68,18 @@ struct State {
 
 impl Handed {
     /// For a thread that holds nothing, with this channel.
-    pub(crate) fn new(channel: &Arc<Channel>, of_process: &Arc<AtomicU32>) -> Handed {
+    pub(crate) fn new(
+        tgid: i32,
+        channel: &Arc<Channel>,
+        of_process: &Arc<AtomicU32>,
+        may_be_shut: bool,
+    ) -> Handed {
         channel.set32(HANDED_COUNT, 0);
         let handed = Handed {
+            tgid,
             channel: Arc::clone(channel),
-            state: Mutex::default(),
-            leaving: AtomicBool::new(false),
+            numbers: Arc::default(),
+            may_be_shut,
             of_process: Arc::clone(of_process),
             io: Mutex::default(),
         };
@@ -66,28 +92,43 @@ impl Handed {
         HANDED + u64::from(descriptor) * 4
     }
 
-    /// Clears entries.
+    /// Clears entries. Returns whether the thread itself is left something to close.
     fn take_away(&self, which: impl Fn(u32) -> bool) -> bool {
-        let mut state = self.state.lock();
+        let mut state = self.numbers.state.lock();
         let State { held, leaving, ended } = &mut *state;
         if *ended {
             return false;
         }
-        let before = held.len();
+        let mut taken = Vec::new();
         held.retain(|(descriptor, number)| {
             let goes = which(*descriptor);
             if goes {
                 // Seen by whatever the thread begins after it has heard of this: stores are not reordered here.
                 self.channel.word(Handed::entry(*descriptor)).store(0, Ordering::SeqCst);
-                leaving.push(*number);
+                taken.push(*number);
             }
             !goes
         });
-        let found = held.len() < before;
-        if found {
-            self.leaving.store(true, Ordering::Release);
+        if taken.is_empty() || self.is_claimed(&taken) {
+            return false;
         }
-        found
+        leaving.append(&mut taken);
+        self.numbers.leaving.store(true, Ordering::Release);
+        true
+    }
+
+    /// Leaves them to the guest thread that the calling thread serves, if that is another one of the process.
+    fn is_claimed(&self, taken: &[u32]) -> bool {
+        let claim = |window: &marshal::Window| {
+            if !self.may_be_shut || window.is_of(&self.channel) {
+                return false;
+            }
+            let claims =
+                taken.iter().map(|number| Claim { from: Arc::clone(&self.numbers), number: *number });
+            window.claims.borrow_mut().extend(claims);
+            true
+        };
+        marshal::here(self.tgid, claim).unwrap_or(false)
     }
 
     /// Puts an entry into the table.
@@ -101,16 +142,16 @@ impl Handed {
         let bits = bit(file.read, MAY_READ)
             | bit(file.write, MAY_WRITE)
             | bit(file.write && file.budget.is_some(), PAID);
-        self.state.lock().held.push((file.descriptor, number));
+        self.numbers.state.lock().held.push((file.descriptor, number));
         self.channel.set32(Handed::entry(file.descriptor), number << HANDED_SHIFT | bits);
     }
 
     /// Some of those that are to be closed, and whether there are more.
     fn take_leaving(&self) -> (Vec<u32>, bool) {
-        let mut state = self.state.lock();
+        let mut state = self.numbers.state.lock();
         let keep = state.leaving.len().saturating_sub(BATCH);
         let batch = state.leaving.split_off(keep);
-        self.leaving.store(keep > 0, Ordering::Relaxed);
+        self.numbers.leaving.store(keep > 0, Ordering::Relaxed);
         self.of_process.fetch_sub(batch.len() as u32, Ordering::Relaxed);
         (batch, keep > 0)
     }
@@ -126,7 +167,7 @@ impl Delegations for Handed {
     }
 
     fn holds(&self, descriptor: u32) -> bool {
-        self.state.lock().held.iter().any(|(held, _)| *held == descriptor)
+        self.numbers.state.lock().held.iter().any(|(held, _)| *held == descriptor)
     }
 
     fn take_io(&self) -> DelegatedIo {
@@ -178,7 +219,8 @@ impl Guest {
 
     /// The order by which the guest goes on, with what is to be closed closed on the way.
     pub(crate) fn closing(&mut self, order: Order) -> Result<Order, Gone> {
-        if !self.handed.leaving.load(Ordering::Acquire) {
+        self.shut_claimed().map_err(Gone::Died)?;
+        if !self.handed.numbers.leaving.load(Ordering::Acquire) {
             return Ok(order);
         }
         loop {
@@ -194,15 +236,55 @@ impl Guest {
 
     /// Closes all; the thread ends.
     pub(crate) fn close_handed(&mut self) {
+        if self.shut_claimed().is_err() {
+            return;
+        }
         self.handed.withdraw_all();
-        self.handed.state.lock().ended = true;
-        while self.handed.leaving.load(Ordering::Acquire) {
+        self.handed.numbers.state.lock().ended = true;
+        while self.handed.numbers.leaving.load(Ordering::Acquire) {
             let (batch, _) = self.handed.take_leaving();
             self.put_numbers(&batch);
             if self.done(Order::Close).is_err() {
                 return;
             }
         }
+    }
+
+    /// Makes what the call has taken away from other threads lead to nothing, and gives them the numbers back to close.
+    fn shut_claimed(&mut self) -> Result<(), ExitStatus> {
+        let claims = self.window.claims.take();
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let shared = Arc::clone(&self.shared);
+        for batch in claims.chunks(BATCH) {
+            for (place, claim) in (RECORDS..).step_by(4).zip(batch) {
+                self.channel.set32(place, claim.number);
+            }
+            self.channel.set32(CALLS, batch.len() as u32);
+            // If none is received after all: the control socket, which the filter refuses.
+            self.channel.set32(PASSED, 0);
+            let Some(nothing) = &shared.nothing else { break };
+            match self.with_files(&[nothing.as_fd()], |guest| guest.done(Order::Shut)) {
+                Ok(done) => done?,
+                Err(HostCallError::Died) => return Err(self.died()),
+                // They are closed when their threads come by.
+                Err(_) => {}
+            }
+        }
+        for Claim { from, number } in claims {
+            let mut theirs = from.state.lock();
+            if !theirs.ended {
+                theirs.leaving.push(number);
+                from.leaving.store(true, Ordering::Release);
+                continue;
+            }
+            drop(theirs);
+            // Nobody uses it any more.
+            self.handed.numbers.state.lock().leaving.push(number);
+            self.handed.numbers.leaving.store(true, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Where received descriptors lie.

@@ -56,6 +56,8 @@ pub(crate) enum Check {
     Channels,
     /// The descriptor is not the control socket.
     Handed,
+    /// Neither is the second.
+    BothHanded,
     /// A new thread: its flags, no parent's tid and no TLS.
     Thread,
 }
@@ -106,6 +108,10 @@ impl Check {
             Check::Handed => (
                 "descriptors other than the control socket",
                 "only what the kernel hands it, regular files, at their access",
+            ),
+            Check::BothHanded => (
+                "between descriptors other than the control socket",
+                "only what the kernel hands it, which it may use anyway",
             ),
             Check::Thread => (
                 "flags of a thread, no parent's tid, no TLS; with the kernel's consent, where the host has USER_NOTIF",
@@ -176,6 +182,7 @@ pub(crate) const SLOTS_OF_CALLS: &[Slot] = &[
     slot(Label::umlaut_thread_call, libc::SYS_clone, Check::Thread),
     slot(Label::umlaut_remap_call, libc::SYS_mmap, Check::Channels),
     slot(Label::umlaut_dup_call, libc::SYS_dup2, Check::OneOf(1, &[CONTROL_FD])),
+    slot(Label::umlaut_shut_call, libc::SYS_dup2, Check::BothHanded),
     slot(Label::umlaut_pdeathsig_call, libc::SYS_prctl, PDEATHSIG),
     slot(Label::umlaut_getppid_call, libc::SYS_getppid, Check::None),
     slot(Label::umlaut_check_in_call, libc::SYS_write, Check::Both((0, CONTROL_FD), (2, 1))),
@@ -326,10 +333,10 @@ fn check(a: &mut Assembler, layout: Layout, check: Check, trap: Place) {
             a.require_one_of(3, &[(libc::MAP_SHARED | libc::MAP_FIXED) as u32], trap);
             a.require_one_of(5, &[0], trap);
         }
-        Check::Handed => {
-            // Descriptors are 32 bits wide, whatever is above.
-            a.load(low(0));
-            a.jump_if(libc::BPF_JEQ, CONTROL_FD, trap);
+        Check::Handed => other_than_control(a, 0, trap),
+        Check::BothHanded => {
+            other_than_control(a, 0, trap);
+            other_than_control(a, 1, trap);
         }
         Check::Thread => {
             a.require_one_of(0, &[CLONE_THREAD], trap);
@@ -337,6 +344,13 @@ fn check(a: &mut Assembler, layout: Layout, check: Check, trap: Place) {
             a.require_one_of(4, &[0], trap);
         }
     }
+}
+
+/// Goes on if the descriptor is not the control socket.
+fn other_than_control(a: &mut Assembler, argument: u32, trap: Place) {
+    // Descriptors are 32 bits wide, whatever is above.
+    a.load(low(argument));
+    a.jump_if(libc::BPF_JEQ, CONTROL_FD, trap);
 }
 
 /// Goes on if the argument is this.

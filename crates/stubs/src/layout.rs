@@ -183,6 +183,8 @@ pub(crate) enum Order {
     Close = 10,
     CloseResumeCall = 11,
     CloseResumeFull = 12,
+    /// Makes other threads' descriptors lead to nothing.
+    Shut = 13,
 }
 impl Order {
     /// Whether it goes with the result of a call.
@@ -196,7 +198,7 @@ impl Order {
         matches!(self, ResumeCall | ResumeFull | CloseResumeCall | CloseResumeFull)
     }
 }
-pub(crate) const ORDERS: u64 = 13;
+pub(crate) const ORDERS: u64 = 14;
 
 /// Where everything of ours lies in guest processes: the same in all of one kernel.
 #[derive(Clone, Copy, Debug)]

@@ -15,6 +15,7 @@ use guest_process::Passage;
 use platform::{CallShape, GuestRange, Pointee};
 
 use crate::channel::Channel;
+use crate::delegate::Claim;
 use crate::layout::*;
 
 /// A plan's byte for an argument: register (3 bits), kind (5 bits). Kinds below this one: so many words of 8 bytes; above:
@@ -76,6 +77,8 @@ pub(crate) struct Window {
     /// The call that is being served may put answers off.
     may_answer: Cell<bool>,
     answers: RefCell<Vec<Piece>>,
+    /// What the call that is being served has taken away from other threads of the process.
+    pub(crate) claims: RefCell<Vec<Claim>>,
 }
 
 thread_local! {
@@ -92,9 +95,15 @@ impl Window {
             brought: Cell::default(),
             may_answer: Cell::new(false),
             answers: RefCell::default(),
+            claims: RefCell::default(),
         });
         HERE.set(Some(Rc::clone(&window)));
         window
+    }
+
+    /// Whether this is the channel of the thread that it belongs to.
+    pub(crate) fn is_of(&self, channel: &Arc<Channel>) -> bool {
+        Arc::ptr_eq(&self.channel, channel)
     }
 
     /// A call of this shape has come by a patched site.
@@ -202,7 +211,7 @@ impl Window {
 pub(crate) struct Marshal;
 
 /// Calls `with` with the window of the guest thread that the calling thread serves, if that is of process `tgid`.
-fn here<T>(tgid: i32, with: impl FnOnce(&Window) -> T) -> Option<T> {
+pub(crate) fn here<T>(tgid: i32, with: impl FnOnce(&Window) -> T) -> Option<T> {
     // A thread that is past its end serves nobody.
     HERE.try_with(|here| here.borrow().as_ref().filter(|window| window.tgid == tgid).map(|w| with(w)))
         .ok()

@@ -1,6 +1,7 @@
 //! What all guest processes of the platform share.
 
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use guest_process::Guests;
@@ -83,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) consent: Consent,
     pub(crate) ending: Ending,
     pub(crate) delegate: bool,
+    /// A descriptor that is good for nothing (`O_PATH`), where the host gives one.
+    pub(crate) nothing: Option<OwnedFd>,
     pub(crate) spinning: spin::Host,
     pub(crate) data_limit: Option<u64>,
     pub(crate) namespace: bool,
@@ -110,8 +113,17 @@ impl Shared {
             ending: Ending::default(),
             consent: Consent::new().map_err(failed("watching guest processes"))?,
             delegate: options.delegate,
+            nothing: nothing(),
             data_limit: options.data_limit,
             namespace: options.namespace,
         })
     }
+}
+
+/// A descriptor by which no call reads or writes: each fails with `EBADF`.
+fn nothing() -> Option<OwnedFd> {
+    use rustix::fs::{MemfdFlags, Mode, OFlags};
+    let file = rustix::fs::memfd_create(c"umlaut-nothing", MemfdFlags::CLOEXEC).ok()?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()
 }

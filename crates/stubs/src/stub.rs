@@ -164,6 +164,7 @@ labels!(
     umlaut_thread_call,
     umlaut_remap_call,
     umlaut_dup_call,
+    umlaut_shut_call,
     umlaut_close_range_call,
     umlaut_pdeathsig_call,
     umlaut_getppid_call,

@@ -80,7 +80,7 @@ pub(crate) struct Guest {
     pin: Option<Arc<Pin>>,
     spin: Spin,
     doubled: Arc<Doubled>,
-    window: Rc<Window>,
+    pub(crate) window: Rc<Window>,
     /// What the kernel set as GS base; 0: the channel, unseen by the guest.
     gs_base: u64,
     pub(crate) counters: Counters,
@@ -109,7 +109,8 @@ impl Guest {
     ) -> Guest {
         let bell = Arc::new(Bell::default());
         inside.watch.add(&bell);
-        let handed = Handed::new(&channel, &inside.handed);
+        let may_be_shut = shared.nothing.is_some();
+        let handed = Handed::new(inside.process.tgid, &channel, &inside.handed, may_be_shut);
         let kick = Kick::new(inside.process.tgid, tid, &bell);
         // Its channel may have been another thread's.
         let mut served = [0; crate::leaf::COUNT];

@@ -67,6 +67,7 @@ fn allowed(layout: Layout, slot: &Slot, data: &Data) -> bool {
             a == layout.channels() && b == crate::layout::CHANNELS_SIZE && (c, d, f) == (3, 0x11, 0)
         }
         Label::umlaut_dup_call => b == 0,
+        Label::umlaut_shut_call => a as u32 != 0 && b as u32 != 0,
         Label::umlaut_pdeathsig_call => (a, b) == (1, 9),
         Label::umlaut_check_in_call => a == 0 && c == 1,
         // sigreturn, sched_yield, close, getppid, exit, exit_group
@@ -78,6 +79,7 @@ fn allowed(layout: Layout, slot: &Slot, data: &Data) -> bool {
 fn good(layout: Layout, slot: &Slot) -> [u64; 6] {
     match slot.label {
         _ if matches!(slot.check, Check::Handed) => [1, 0, 0, 0, 0, 0],
+        Label::umlaut_shut_call => [1, 2, 0, 0, 0, 0],
         Label::umlaut_mmap_call => [0x1000, 0x1000, 3, 0x32, 0, 0],
         Label::umlaut_mremap_call => [0x1000, 0x1000, 0x1000, 0, 0, 0],
         Label::umlaut_membarrier_call => [8, 0, 0, 0, 0, 0],

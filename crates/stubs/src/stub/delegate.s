@@ -1,9 +1,11 @@
     // Calls on files that the thread was handed, each served by one host call on the host's own descriptor. What is in
     // doubt is handed over: a number that is not in the thread's table, or not for this; memory that does not lie below
-    // the guest's end; more bytes than a call should take that no kick ends; a call that the host broke off.
+    // the guest's end; more bytes than a call should take that no kick ends; a call that the host broke off; a host descriptor
+    // that leads to nothing by now.
     // rax: the number; it, rcx and r11 are lost by a call. rdi is the host's number meanwhile.
     .globl umlaut_guest_top, umlaut_vector_loads, umlaut_vector_loads_end, umlaut_leaf_failed
-    .globl umlaut_order_keep, umlaut_order_close, umlaut_order_close_call, umlaut_order_close_full
+    .globl umlaut_order_keep, umlaut_order_close, umlaut_order_close_call, umlaut_order_close_full, umlaut_order_shut
+    .globl umlaut_shut_call
     .balign 8
 umlaut_guest_top: .quad {GUEST_TOP}
 
@@ -47,6 +49,8 @@ umlaut_\name\()_call:
     syscall
     mov     rdi, gs:[{KEPT} + 8]
     cmp     rax, -4                         // EINTR
+    je      8f
+    cmp     rax, -9                         // EBADF
     je      8f
     inc     qword ptr gs:[{SERVED} + 8 * \index]
     .ifnb   \chars
@@ -150,4 +154,27 @@ umlaut_order_close_call:
     jmp     umlaut_close_received
 umlaut_order_close_full:
     lea     r12, [rip + umlaut_resume_full]
+    jmp     umlaut_close_received
+
+    // Host descriptors of other threads, u32 each among the records, lead from now on where the received one does: to nothing.
+    // Their numbers stay taken, since a thread may have looked and not called yet.
+umlaut_order_shut:
+    lea     r12, [rip + 1f]
+    jmp     umlaut_receive
+1:  mov     [r15 + {RESULT}], rax
+    cmp     rax, -4095
+    jae     umlaut_done
+    lea     rbx, [r15 + {RECORDS}]
+    mov     ebp, [r15 + {CALLS}]
+    lea     rbp, [rbx + rbp * 4]
+2:  cmp     rbx, rbp
+    jae     3f
+    mov     edi, [r15 + {PASSED}]
+    mov     esi, [rbx]
+    mov     eax, 33                         // dup2
+umlaut_shut_call:
+    syscall
+    add     rbx, 4
+    jmp     2b
+3:  lea     r12, [rip + umlaut_done]
     jmp     umlaut_close_received

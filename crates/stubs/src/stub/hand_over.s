@@ -88,6 +88,7 @@ umlaut_orders:
     .long   umlaut_order_close - umlaut_orders
     .long   umlaut_order_close_call - umlaut_orders
     .long   umlaut_order_close_full - umlaut_orders
+    .long   umlaut_order_shut - umlaut_orders
 
 umlaut_done:
     mov     eax, {DONE}
