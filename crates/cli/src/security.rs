@@ -141,7 +141,7 @@ fn missing(root: bool, consent: bool) -> Vec<&'static str> {
         missing.push("another user for guests when root runs umlaut: uid 0 without any capability still owns root's files; seccomp, which lets no guest process open anything, and Landlock keep it from them");
     }
     if !consent {
-        missing.push("consent to new host threads (seccomp's USER_NOTIF, pidfd_getfd): on stub, a guest that took over its process can make threads there, and processes for some seconds");
+        missing.push("consent to new host threads (seccomp's USER_NOTIF, with no other listener around umlaut): on stub, a guest that took over its process can make threads there, and processes for some seconds");
     }
     if host::user::users().is_none() {
         missing.push("a fence for signals: umlaut's own process may signal what else its user runs");

@@ -53,6 +53,23 @@ pub fn check_in(control: &OwnedFd) -> io::Result<i32> {
     Err(rustix::io::Errno::SRCH.into())
 }
 
+/// Waits for a descriptor: from a first guest process, in which there has been no guest.
+///
+/// # Errors
+/// `ESRCH` if it says something else.
+pub fn receive_descriptor(control: &OwnedFd) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1), ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0u8];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    rustix::net::recvmsg(control, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, flags)?;
+    let received = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    received.ok_or(rustix::io::Errno::SRCH.into())
+}
+
 /// Sends descriptors to the guest process, for its stub to receive. Never blocks: the queue is empty
 /// between host calls.
 ///

@@ -6,9 +6,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use guest_process::bpf::Instruction;
 use guest_process::{
-    CONTROL_FD, Launch, Process, RawCall, answer, control_socket, make_in_namespace, read_maps, set_limits,
-    settle_vdso, try_copying,
+    CONTROL_FD, Launch, Process, RawCall, answer, control_socket, make_in_namespace, read_maps,
+    receive_descriptor, set_limits, settle_vdso, try_copying,
 };
 use host::listener::Listener;
 use platform::{AddressSpace, PlatformError, Vdso};
@@ -61,7 +62,9 @@ fn make_zygote_by(shared: &Arc<Shared>, launch: Launch) -> Result<Zygote, Platfo
     let inside = Inside::new(process, channels, watch);
     let zygote = Zygote::new(shared, inside, channel);
     if let Some((listener, its)) = listener {
-        zygote.close(its).map_err(failed("setting up the first guest process"))?;
+        if let Some(its) = its {
+            zygote.close(its).map_err(failed("setting up the first guest process"))?;
+        }
         listen(shared, listener)?;
     }
     Ok(zygote)
@@ -77,8 +80,12 @@ fn listen(shared: &Arc<Shared>, listener: Listener) -> Result<(), PlatformError>
     Ok(())
 }
 
-/// The listener of a filter that asks, and its number in the first guest process.
-type Asking = (Listener, u32);
+/// The listener of a filter that asks, and its number in the first guest process if it is open there.
+type Asking = (Listener, Option<u32>);
+
+/// Arguments of seccomp(2).
+const SET_FILTER: u64 = libc::SECCOMP_SET_MODE_FILTER as u64;
+const NEW_LISTENER: u64 = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
 
 /// The first guest process before its filter stands.
 struct Boot<'a> {
@@ -200,13 +207,18 @@ impl Boot<'_> {
     /// The filter: one that asks for consent, where the host has such; else one that does not.
     fn install_filter(&self, process: &Process, window: u64) -> io::Result<Option<Asking>> {
         match self.install_asking(process, window) {
-            Ok(listener) => return Ok(Some(listener)),
+            Ok(asking) => return Ok(Some(asking)),
             Err(error) if self.filtered.get() => return Err(error),
-            Err(error) => tracing::debug!(%error, "guest processes clone without the kernel's consent"),
+            Err(error) => tracing::debug!(%error, "no listener can be taken from guest processes' filter"),
         }
-        self.put_program(Clones::Made)?;
+        let listener = self.install_beside(window)?;
+        if listener.is_none() {
+            tracing::debug!("guest processes clone without the kernel's consent");
+        }
+        self.put_program(filter::filter(self.shared.layout, Clones::Made))?;
         let [set, mode] = [libc::PR_SET_SECCOMP as u64, u64::from(libc::SECCOMP_MODE_FILTER)];
-        self.last_call(libc::SYS_prctl, [set, mode, window, 0, 0, 0]).map(|_| None)
+        self.last_call(libc::SYS_prctl, [set, mode, window, 0, 0, 0])?;
+        Ok(listener.map(|listener| (listener, None)))
     }
 
     /// The listener is the one descriptor that the kernel ever takes from a guest process: there has been no guest in it.
@@ -217,16 +229,41 @@ impl Boot<'_> {
         };
         // Tried with its control socket: behind the filter it would be too late.
         drop(take(CONTROL_FD)?);
-        self.put_program(Clones::Asked)?;
-        let [set, flags] = [libc::SECCOMP_SET_MODE_FILTER.into(), libc::SECCOMP_FILTER_FLAG_NEW_LISTENER];
-        let number = self.last_call(libc::SYS_seccomp, [set, flags, window, 0, 0, 0])?;
+        self.put_program(filter::filter(self.shared.layout, Clones::Asked))?;
+        let number = self.last_call(libc::SYS_seccomp, [SET_FILTER, NEW_LISTENER, window, 0, 0, 0])?;
         let number = u32::try_from(number).map_err(io::Error::other)?;
-        Ok((Listener::from(take(number)?), number))
+        Ok((Listener::from(take(number)?), Some(number)))
     }
 
-    /// Puts the filter's program into the window, a `struct sock_fprog`.
-    fn put_program(&self, clones: Clones) -> io::Result<()> {
-        let program = filter::filter(self.shared.layout, clones);
+    /// Where nothing can be taken: a filter that only asks, whose listener the process itself can send, as the other does
+    /// not stand yet.
+    fn install_beside(&self, window: u64) -> io::Result<Option<Listener>> {
+        self.put_program(filter::asking_filter(self.shared.layout))?;
+        let installed = self.call(libc::SYS_seccomp, [SET_FILTER, NEW_LISTENER, window, 0, 0, 0]);
+        let number = match installed {
+            Ok(number) => number,
+            Err(error) => {
+                tracing::debug!(%error, "no listener");
+                return Ok(None);
+            }
+        };
+        // struct msghdr: no name, one buffer of one byte, the control data, no flags. Then the buffer, and the control
+        // data: length, SOL_SOCKET and SCM_RIGHTS, the descriptor.
+        let (buffer, data) = (window + 56, window + 72);
+        let rights = u64::from(libc::SOL_SOCKET.cast_unsigned()) | (libc::SCM_RIGHTS as u64) << 32;
+        let message = [0, 0, buffer, 1, data, 24, 0, window, 1, 20, rights, number];
+        for (place, word) in (WINDOW..).step_by(8).zip(message) {
+            self.channel.set(place, word);
+        }
+        self.send(RawCall::new(libc::SYS_sendmsg, [0, window, 0, 0, 0, 0]), 0)?;
+        let listener = receive_descriptor(&self.control)?;
+        self.receive()?;
+        self.call(libc::SYS_close, [number, 0, 0, 0, 0, 0])?;
+        Ok(Some(Listener::from(listener)))
+    }
+
+    /// Puts a filter's program into the window, a `struct sock_fprog`.
+    fn put_program(&self, program: Vec<Instruction>) -> io::Result<()> {
         let instructions = self.shared.layout.channel(0) + WINDOW + 16;
         let mut bytes = Vec::with_capacity(program.len() * 8 + 16);
         // The length, then where the instructions are.

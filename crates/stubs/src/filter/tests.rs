@@ -184,3 +184,20 @@ fn nothing_else_passes(clones: Clones) {
         }
     }
 }
+
+/// The one beside it asks about what the other makes, and about nothing else; of the two answers the host takes the stricter.
+#[test]
+fn two_filters_ask_as_one() {
+    let layout = Layout::random().unwrap();
+    let (beside, made, asked) =
+        (asking_filter(layout), filter(layout, Clones::Made), filter(layout, Clones::Asked));
+    for slot in SLOTS_OF_CALLS {
+        for ip in [layout.at(slot.label) + 1, layout.at(slot.label) + 2, layout.at(slot.label) + (1 << 32)] {
+            for nr in (0..600).chain([0x4000_0000 + 56, u32::MAX]) {
+                let data = Data { nr, arch: AUDIT_ARCH_X86_64, ip, args: good(layout, slot) };
+                let of = |program: &[Instruction]| action(program, &data.words()).unwrap();
+                assert_eq!(of(&beside).min(of(&made)), of(&asked), "{data:x?}");
+            }
+        }
+    }
+}
