@@ -1,6 +1,8 @@
-//! Words that a guest thread and the kernel share while the guest runs: what it blocks, what waits for it.
+//! Words that a guest thread and the kernel share: what it blocks, what waits for it, its alternate signal stack.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use abi::{Sigaltstack, SsFlags};
 
 /// The words of one guest thread, as any thread of the kernel may use them: without waiting, whether the guest runs or not.
 ///
@@ -18,18 +20,38 @@ pub trait SharedWords: Send + Sync {
 
     /// Whether advice about memory that has no effect beyond its contents (`madvise`) may go to the host without the kernel.
     fn set_advice_is_free(&self, free: bool);
+
+    /// Its alternate signal stack as it set it (Linux: `sas_ss_sp`, `sas_ss_flags`, `sas_ss_size`): any three numbers. Only
+    /// whole while the guest is stopped, so only its own kernel thread uses it.
+    fn alternate_stack(&self) -> Sigaltstack;
+    fn set_alternate_stack(&self, stack: &Sigaltstack);
 }
 
 /// The words of a platform that serves nothing by itself.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct OwnWords {
     blocked: AtomicU64,
+    alternate_sp: AtomicU64,
+    alternate_flags: AtomicU32,
+    alternate_size: AtomicU64,
+}
+
+impl Default for OwnWords {
+    fn default() -> OwnWords {
+        OwnWords::new(0)
+    }
 }
 
 impl OwnWords {
-    /// Of a thread that blocks these signals.
+    /// Of a thread that blocks these signals and has no alternate stack.
     pub fn new(blocked: u64) -> OwnWords {
-        OwnWords { blocked: AtomicU64::new(blocked) }
+        let Sigaltstack { sp, flags, size, .. } = Sigaltstack::DISABLED;
+        OwnWords {
+            blocked: AtomicU64::new(blocked),
+            alternate_sp: AtomicU64::new(sp),
+            alternate_flags: AtomicU32::new(flags.bits()),
+            alternate_size: AtomicU64::new(size),
+        }
     }
 }
 
@@ -47,4 +69,19 @@ impl SharedWords for OwnWords {
     fn set_pending(&self, _: u64) {}
 
     fn set_advice_is_free(&self, _: bool) {}
+
+    fn alternate_stack(&self) -> Sigaltstack {
+        Sigaltstack {
+            sp: self.alternate_sp.load(Ordering::Relaxed),
+            flags: SsFlags::from_bits_retain(self.alternate_flags.load(Ordering::Relaxed)),
+            pad: 0,
+            size: self.alternate_size.load(Ordering::Relaxed),
+        }
+    }
+
+    fn set_alternate_stack(&self, stack: &Sigaltstack) {
+        self.alternate_sp.store(stack.sp, Ordering::Relaxed);
+        self.alternate_flags.store(stack.flags.bits(), Ordering::Relaxed);
+        self.alternate_size.store(stack.size, Ordering::Relaxed);
+    }
 }

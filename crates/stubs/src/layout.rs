@@ -80,6 +80,8 @@ pub(crate) const BLOCKED: u64 = 0x350;
 pub(crate) const WAITING: u64 = 0x358;
 /// u32: not 0: the kernel is asked for each madvise.
 pub(crate) const ASKS_ADVICE: u64 = 0x360;
+/// u64 × 3: the guest's alternate signal stack: where it begins, its flags, its size. Changed by the stub and by the kernel.
+pub(crate) const ALTERNATE: u64 = 0x368;
 /// u8 for each number below [`DISPATCHED`]: how the stub serves it, 0: not at all.
 pub(crate) const DISPATCH: u64 = 0x400;
 pub(crate) const DISPATCHED: u64 = 0x200;
@@ -121,7 +123,7 @@ pub(crate) const STACK: u64 = 0x9000;
 pub(crate) const FRAME: u64 = SIZE - 0x1000;
 
 /// Where things lie, by the names that hostile guests of the tests know them by: a guest finds them out as well.
-pub const PLACES: [(&str, u64); 21] = [
+pub const PLACES: [(&str, u64); 22] = [
     ("TEXT", TEXT_SIZE),
     ("CHANNEL", SIZE),
     ("CHANNELS", CHANNELS_SIZE),
@@ -141,6 +143,7 @@ pub const PLACES: [(&str, u64); 21] = [
     ("COUNTERS", IDENTITY),
     ("KERNELS_PID", ARGS + 8),
     ("HANDED", HANDED),
+    ("ALTERNATE", ALTERNATE),
     ("STACK", STACK),
     ("FRAME", FRAME),
 ];

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use abi::{Sigaltstack, SsFlags};
 use platform::SharedWords;
 
 use crate::channel::Channel;
@@ -38,5 +39,21 @@ impl SharedWords for Words {
 
     fn set_advice_is_free(&self, free: bool) {
         self.channel.word(ASKS_ADVICE).store(u32::from(!free), Ordering::SeqCst);
+    }
+
+    // The guest has posted before the kernel looks, and is answered after the kernel has written.
+    fn alternate_stack(&self) -> Sigaltstack {
+        Sigaltstack {
+            sp: self.channel.get(ALTERNATE),
+            flags: SsFlags::from_bits_retain(self.channel.get32(ALTERNATE + 8)),
+            pad: 0,
+            size: self.channel.get(ALTERNATE + 16),
+        }
+    }
+
+    fn set_alternate_stack(&self, stack: &Sigaltstack) {
+        self.channel.set(ALTERNATE, stack.sp);
+        self.channel.set(ALTERNATE + 8, stack.flags.bits().into());
+        self.channel.set(ALTERNATE + 16, stack.size);
     }
 }

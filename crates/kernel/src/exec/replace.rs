@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use abi::{AuxvKey, Errno, GUEST_TOP, MapFlags, PAGE_SIZE, Prot, Sigaltstack, Signal, SsFlags, UserAddr};
+use abi::{AuxvKey, Errno, GUEST_TOP, MapFlags, PAGE_SIZE, Prot, Sigaltstack, Signal, UserAddr};
 use platform::{GuestRange, HostCall, MapFile, PatchedProgram, Registers};
 use sync::{SysError, SysResult};
 use vfs::{FileDescription, Mapping};
@@ -213,7 +213,9 @@ impl CurrentTask {
         let handlers = self.handlers.copy();
         handlers.reset_handlers();
         self.set_handlers(handlers);
-        self.alternate_stack = Sigaltstack { flags: SsFlags::DISABLE, ..Sigaltstack::default() };
+        // The flags stay (Linux: `begin_new_exec`).
+        let flags = self.alternate_stack().flags;
+        self.put_alternate_stack(&Sigaltstack { flags, ..Sigaltstack::default() });
         self.no_restart();
         self.clear_child_tid = UserAddr::NULL;
         self.task.robust_list.store(0, Ordering::Relaxed);

@@ -28,7 +28,7 @@ impl CurrentTask {
         self.leave_trampoline();
         let mut xsave = self.context.fp_state()?;
         let old = *self.context.registers();
-        let alternate = self.alternate_stack;
+        let alternate = self.alternate_stack();
         let on_alternate = is_on_stack(&alternate, old.rsp);
         let mut sp = old.rsp.wrapping_sub(RED_ZONE);
         let mut bounded = on_alternate;
@@ -46,13 +46,13 @@ impl CurrentTask {
         let features = self.kernel().platform.capabilities().xsave_features;
         mark_extended(&mut xsave, features)?;
         xsave.extend_from_slice(&FpxSwBytes::MAGIC2.to_le_bytes());
-        let stack = Sigaltstack { flags: stack_flags(&alternate, old.rsp), ..alternate };
         let frame = RtSigframe {
             pretcode: action.restorer,
             uc: Ucontext {
                 flags: UcFlags::FP_XSTATE | UcFlags::SIGCONTEXT_SS | UcFlags::STRICT_RESTORE_SS,
                 link: 0,
-                stack,
+                // The flags as they were set, whether it is in use or not (Linux: `__save_altstack`).
+                stack: alternate,
                 mcontext: to_sigcontext(&old, fpstate, mask, &self.last_fault),
                 sigmask: mask,
             },
@@ -63,7 +63,7 @@ impl CurrentTask {
         // A handler begins with default rounding and exception masks (Linux: `fpu__clear_user_states`).
         self.context.reset_fp_state()?;
         if alternate.flags.contains(SsFlags::AUTODISARM) {
-            self.alternate_stack = Sigaltstack { flags: SsFlags::DISABLE, ..Sigaltstack::default() };
+            self.put_alternate_stack(&Sigaltstack::DISABLED);
         }
         let registers = self.context.registers_mut();
         registers.rdi = u64::from(info.signo.0.unsigned_abs());
@@ -101,7 +101,8 @@ impl CurrentTask {
         *self.context.registers_mut() = from_sigcontext(&context, &handler);
         self.may_be_covered = true;
         // One that is in use still (by the handler), or makes no sense, is left as it is, as on Linux.
-        let _ = self.set_alternate_stack(&frame.uc.stack, handler.rsp);
+        let before = self.alternate_stack();
+        let _ = self.change_alternate_stack(&before, &frame.uc.stack, handler.rsp);
         Ok(())
     }
 
@@ -163,9 +164,9 @@ fn mark_extended(xsave: &mut [u8], features: u64) -> SysResult<()> {
     Ok(())
 }
 
-/// Whether an alternate stack is set.
+/// Whether an alternate stack is set: it is the size that says so.
 fn is_enabled(stack: &Sigaltstack) -> bool {
-    stack.size != 0 && !stack.flags.contains(SsFlags::DISABLE)
+    stack.size != 0
 }
 
 /// Whether `sp` is on it, as far as that matters: with AUTODISARM one never is (Linux: `on_sig_stack`).
@@ -178,15 +179,16 @@ fn holds(stack: &Sigaltstack, sp: u64) -> bool {
     sp > stack.sp && sp - stack.sp <= stack.size
 }
 
-/// The flags that `sigaltstack` and frames report.
+/// The flags that `sigaltstack` reports.
 pub(super) fn stack_flags(stack: &Sigaltstack, sp: u64) -> SsFlags {
-    if !is_enabled(stack) {
+    let mode = if !is_enabled(stack) {
         SsFlags::DISABLE
     } else if is_on_stack(stack, sp) {
         SsFlags::ONSTACK
     } else {
-        stack.flags & SsFlags::AUTODISARM
-    }
+        SsFlags::empty()
+    };
+    mode | (stack.flags & SsFlags::AUTODISARM)
 }
 
 fn to_sigcontext(

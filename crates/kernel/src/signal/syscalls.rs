@@ -313,10 +313,10 @@ pub fn sys_rt_tgsigqueueinfo(
 
 pub fn sys_sigaltstack(task: &mut CurrentTask, new: In<Sigaltstack>, old: Out<Sigaltstack>) -> SysResult<()> {
     let sp = task.context.registers().rsp;
-    let before = task.alternate_stack;
+    let before = task.alternate_stack();
     let new = if new.is_null() { None } else { Some(task.mm.read::<Sigaltstack>(new.0)?) };
     if let Some(new) = new {
-        task.set_alternate_stack(&new, sp)?;
+        task.change_alternate_stack(&before, &new, sp)?;
     }
     if !old.is_null() {
         let shown = Sigaltstack { flags: stack_flags(&before, sp), pad: 0, ..before };
@@ -326,23 +326,37 @@ pub fn sys_sigaltstack(task: &mut CurrentTask, new: In<Sigaltstack>, old: Out<Si
 }
 
 impl CurrentTask {
-    /// Sets the alternate stack. `EPERM`: it is in use; `EINVAL`: unknown flags; `ENOMEM`: too small.
-    pub(super) fn set_alternate_stack(&mut self, new: &Sigaltstack, sp: u64) -> SysResult<()> {
-        if is_on_stack(&self.alternate_stack, sp) {
+    /// The guest's alternate stack, as the guest says: any three numbers. To be read once for each use.
+    pub(crate) fn alternate_stack(&self) -> Sigaltstack {
+        self.task.words().alternate_stack()
+    }
+
+    /// Says which it is.
+    pub(crate) fn put_alternate_stack(&self, stack: &Sigaltstack) {
+        self.task.words().set_alternate_stack(stack);
+    }
+
+    /// Sets the alternate stack, as the guest may. `EPERM`: it is in use; `EINVAL`: unknown flags; `ENOMEM`: too small.
+    pub(super) fn change_alternate_stack(
+        &self,
+        before: &Sigaltstack,
+        new: &Sigaltstack,
+        sp: u64,
+    ) -> SysResult<()> {
+        if is_on_stack(before, sp) {
             return Err(Errno::EPERM.into());
         }
         let mode = new.flags.difference(SsFlags::AUTODISARM);
         if !(mode == SsFlags::DISABLE || mode == SsFlags::ONSTACK || mode.is_empty()) {
             return Err(Errno::EINVAL.into());
         }
-        self.alternate_stack = if mode == SsFlags::DISABLE {
-            Sigaltstack { sp: 0, flags: new.flags, pad: 0, size: 0 }
-        } else {
-            if new.size < Sigaltstack::MIN_SIZE {
-                return Err(Errno::ENOMEM.into());
-            }
-            Sigaltstack { flags: new.flags.difference(SsFlags::ONSTACK), pad: 0, ..*new }
-        };
+        // What it is already may be too small: behind an exec it is of size 0, with any flags.
+        let same = (new.sp, new.size, new.flags) == (before.sp, before.size, before.flags);
+        if mode != SsFlags::DISABLE && new.size < Sigaltstack::MIN_SIZE && !same {
+            return Err(Errno::ENOMEM.into());
+        }
+        let (sp, size) = if mode == SsFlags::DISABLE { (0, 0) } else { (new.sp, new.size) };
+        self.put_alternate_stack(&Sigaltstack { sp, flags: new.flags, pad: 0, size });
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use abi::{Errno, SigSet, Sigaltstack, Signal, UserAddr};
+use abi::{Errno, SigSet, Signal, UserAddr};
 use platform::{Context, Counters, Event, HostCall, HostCallError, HostCallFailure, Identity, Trap};
 use sync::{Deadline, Interrupts, Restart, SysError, SysResult, WaitEnd, WaitQueue, Waiter};
 use vfs::{Caller, Cred};
@@ -32,7 +32,6 @@ pub struct CurrentTask {
     pub fs: Arc<Fs>,
     pub handlers: Arc<Handlers>,
     pub cred: Arc<Cred>,
-    pub alternate_stack: Sigaltstack,
     /// The mask to go back to when no handler runs (`sigsuspend`, `ppoll`, …).
     pub saved_mask: Option<SigSet>,
     pub(super) interrupted: Option<InterruptedCall>,
@@ -88,7 +87,6 @@ impl CurrentTask {
             fs: shared.fs.unwrap_or_else(|| unreachable!("{missing}")),
             handlers: shared.handlers,
             cred: shared.cred,
-            alternate_stack: Sigaltstack { flags: abi::SsFlags::DISABLE, ..Sigaltstack::default() },
             saved_mask: None,
             interrupted: None,
             must_look: Cell::new(true),

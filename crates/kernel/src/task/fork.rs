@@ -294,7 +294,7 @@ fn start(
         clear_tid: flags.contains(CloneFlags::CHILD_CLEARTID).then_some(UserAddr(args.child_tid)),
         // Threads and children that share memory have no alternate stack, but vfork's.
         alternate_stack: (!flags.contains(CloneFlags::VM) || flags.contains(CloneFlags::VFORK))
-            .then_some(task.alternate_stack),
+            .then(|| task.alternate_stack()),
     };
     spawn_kernel_thread(child, new, move |child| setup.apply(child));
     Ok(())
@@ -319,7 +319,7 @@ impl ChildSetup {
             child.context.registers_mut().fs_base = tls;
         }
         if let Some(alternate) = self.alternate_stack {
-            child.alternate_stack = alternate;
+            child.put_alternate_stack(&alternate);
         }
         child.after_fork_memory();
         if let Some(at) = self.set_tid {

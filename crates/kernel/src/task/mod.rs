@@ -199,9 +199,10 @@ impl Task {
         self.words.lock().clone()
     }
 
-    /// Goes over to other words, with the same signals blocked.
+    /// Goes over to other words, with the same signals blocked and the same alternate stack.
     pub(crate) fn set_words(&self, words: Arc<dyn SharedWords>) {
         words.set_blocked(self.blocked().0);
+        words.set_alternate_stack(&self.words().alternate_stack());
         let old = std::mem::replace(&mut *self.words.lock(), words);
         drop(old);
     }
