@@ -242,11 +242,14 @@ fn a_guest_that_spoils_its_stub_harms_itself_alone() {
                 let said = text(&mut umlaut);
                 assert!(said.contains("hidden 1\nstill there 0\n"), "without consent: {said}");
             });
-            for case in ["counters", "scribble", "jumps", "hide", "elsewhere", "storms"] {
+            for case in ["counters", "scribble", "jumps", "hide", "elsewhere", "storms", "frames"] {
                 let (bind, step) = (&bind, &step);
                 scope.spawn(move || {
                     let said = host.run(&["--platform", "stub", "--bind", bind, "/shared/stub", case, step]);
                     assert!(said.ends_with("alive\n"), "{case}: {said}");
+                    if case == "frames" {
+                        assert_eq!(said, "handled 5, killed 7\nalive\n");
+                    }
                     if case == "storms" {
                         assert!(said.contains("ended in time 1\n"), "{said}");
                     }

@@ -95,6 +95,8 @@ global_asm!(
     BLOCKABLE = const !abi::SigSet::UNBLOCKABLE.0.cast_signed(),
     MASKED = const reason::MASKED,
     ASKS_ADVICE = const ASKS_ADVICE,
+    ALTERNATE = const ALTERNATE,
+    MIN_ALTERNATE = const abi::Sigaltstack::MIN_SIZE,
     GUEST_TOP = const abi::GUEST_TOP,
     LONGEST = const crate::delegate::LONGEST,
     KICK = const KICK,

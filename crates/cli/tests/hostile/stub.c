@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -195,6 +196,57 @@ static void end_under_storms(void) {
     printf("ended in time %d\n", end.tv_sec - start.tv_sec < 10);
 }
 
+// ALTERNATE is the alternate signal stack by which the kernel pushes frames: where it begins, its flags, its size.
+static char frames[65536];
+
+static void on_frame(int sig) {
+    (void)sig;
+    syscall(SYS_sigaltstack, NULL, frames);
+}
+
+static void *change_stacks(void *arg) {
+    volatile uint64_t *words = arg;
+    for (uint64_t i = 0;; i++) {
+        words[i % 3] = i % 7 ? i * 6364136223846793005u : (uint64_t)frames;
+        if (i % 64 == 0) sched_yield();
+    }
+    return arg;
+}
+
+// Any numbers: the frame goes to the memory of the guest, where it stands already if that is on such a stack, or nowhere.
+static void forge_stacks(void) {
+    uint64_t own = (uint64_t)channel(), good = (uint64_t)frames;
+    uint64_t kinds[][3] = {
+        {good, 0, sizeof frames}, {good, 1, sizeof frames}, {good, ~0ul, sizeof frames}, {good, 0, 1},
+        {-1, 0, -1}, {0, 0, 1}, {8, 2, 1ul << 63}, {own, 0, CHANNEL}, {own - TEXT, 0, TEXT}, {1ul << 63, 0, 4096},
+        {-4096, 0, 4096}, {good, 0, -good},
+    };
+    struct sigaction action = {.sa_handler = on_frame, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR2, &action, NULL);
+    int handled = 0, killed = 0, status;
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (fork() == 0) {
+            memcpy(channel() + ALTERNATE, kinds[i], sizeof kinds[i]);
+            raise(SIGUSR2);
+            _exit(0);
+        }
+        wait(&status);
+        handled += status == 0;
+        killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+    }
+    printf("handled %d, killed %d\n", handled, killed);
+    // While they change; it ends by itself, or is ended.
+    for (int i = 0; i < 8; i++) {
+        if (fork() == 0) {
+            alarm(1);
+            pthread_t thread;
+            pthread_create(&thread, NULL, change_stacks, channel() + ALTERNATE);
+            for (;;) raise(SIGUSR2);
+        }
+    }
+    while (wait(NULL) > 0) {}
+}
+
 // Whether it still counts, seconds later.
 static int is_alive(void) {
     uint64_t before = *shared;
@@ -266,6 +318,7 @@ int main(int argc, char **argv) {
         while (seconds < 60 && is_alive()) seconds++;
         printf("still there %d\n", seconds == 60);
     }
+    if (strcmp(argv[1], "frames") == 0) forge_stacks();
     if (strcmp(argv[1], "files") == 0) forge_files(argv[0]);
     printf("alive\n");
     return 0;

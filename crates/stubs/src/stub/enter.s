@@ -96,7 +96,7 @@ umlaut_leaf_table:
     umlaut_identity 5
     jmp     umlaut_leaf_yield
     .balign 32
-    .irp    name, read, write, pread, pwrite, lseek, readv, writev, preadv, pwritev, futex, getcpu, madvise, sigprocmask
+    .irp    name, read, write, pread, pwrite, lseek, readv, writev, preadv, pwritev, futex, getcpu, madvise, sigprocmask, sigaltstack
     jmp     umlaut_leaf_\name
     .balign 32
     .endr

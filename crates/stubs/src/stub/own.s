@@ -1,4 +1,5 @@
-    // Calls on what is the thread's own: which CPU it is on, advice about its memory, what it blocks. rax: the number; it,
+    // Calls on what is the thread's own: which CPU it is on, advice about its memory, what it blocks, its alternate signal
+    // stack. rax: the number; it,
     // rcx and r11 are lost by a call. A fault in here, on memory of the guest's, has the call handed over (signal.s).
     .globl umlaut_own, umlaut_own_end, umlaut_advise_call
 umlaut_own:
@@ -94,4 +95,70 @@ umlaut_leaf_sigprocmask:
     mov     eax, {MASKED}
     jmp     umlaut_hand_over
 6:  jmp     umlaut_leave
+
+    // sigaltstack, on the words that the kernel pushes frames by. What fails on Linux is handed over before anything has changed,
+    // AUTODISARM too. All of the new one is read first, to KEPT, since the old one may go to the same place; that lies in one
+    // page, so that nothing of it is written if any of it faults. Nothing fails after it, and a kick moves nobody out of the three
+    // stores: the kernel never sees half of them.
+umlaut_leaf_sigaltstack:
+    mov     r11, [rip + umlaut_guest_top]
+    sub     r11, 24
+    cmp     rdi, r11
+    ja      umlaut_enter_full
+    cmp     rsi, r11
+    ja      umlaut_enter_full
+    lea     r11, [rsi + 23]
+    xor     r11, rsi
+    cmp     r11, 4096
+    jae     umlaut_enter_full
+    mov     dword ptr gs:[{KEPT} + 16], eax
+    test    dword ptr gs:[{ALTERNATE} + 8], -4
+    jnz     umlaut_leaf_failed
+    // ecx: the flags as they are reported.
+    mov     ecx, 2                          // SS_DISABLE
+    cmp     qword ptr gs:[{ALTERNATE} + 16], 0
+    je      2f
+    dec     ecx                             // SS_ONSTACK
+    mov     rax, rsp
+    sub     rax, gs:[{ALTERNATE}]
+    jbe     1f
+    cmp     rax, gs:[{ALTERNATE} + 16]
+    jbe     2f
+1:  xor     ecx, ecx
+2:  test    rdi, rdi
+    jz      5f
+    cmp     ecx, 1
+    je      umlaut_leaf_failed
+    mov     rax, [rdi]
+    mov     gs:[{KEPT} + 8], rax
+    mov     rax, [rdi + 16]
+    mov     r11d, [rdi + 8]
+    cmp     r11d, 2
+    ja      umlaut_leaf_failed
+    je      3f
+    cmp     rax, {MIN_ALTERNATE}
+    jb      umlaut_leaf_failed
+    jmp     4f
+3:  xor     eax, eax
+    mov     gs:[{KEPT} + 8], rax
+4:  mov     gs:[{KEPT} + 24], r11
+    mov     gs:[{KEPT} + 32], rax
+5:  test    rsi, rsi
+    jz      6f
+    mov     rax, gs:[{ALTERNATE}]
+    mov     [rsi], rax
+    mov     [rsi + 8], rcx
+    mov     rax, gs:[{ALTERNATE} + 16]
+    mov     [rsi + 16], rax
+6:  test    rdi, rdi
+    jz      7f
+    mov     rax, gs:[{KEPT} + 8]
+    mov     gs:[{ALTERNATE}], rax
+    mov     rax, gs:[{KEPT} + 24]
+    mov     gs:[{ALTERNATE} + 8], rax
+    mov     rax, gs:[{KEPT} + 32]
+    mov     gs:[{ALTERNATE} + 16], rax
+7:  xor     eax, eax
+    inc     qword ptr gs:[{SERVED} + 8 * 20]
+    jmp     umlaut_leave
 umlaut_own_end:
