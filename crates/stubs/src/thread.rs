@@ -3,6 +3,9 @@
 //! Between two runs it sleeps in the stub, its registers in its channel. A run orders it back to the guest and
 //! waits for its next post: a call by a patched site, a signal of the host's, a kick.
 
+mod order;
+mod trap;
+
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,30 +16,26 @@ use guest_process::{Doubled, Pin, Process, ThreadMeter};
 use platform::{
     AddressSpace, Context, Counters, DelegatedFile, Delegations, Event, Exception, ExitStatus, HostCall,
     HostCallError, HostCallFailure, Identity, Interrupter, Meter, NewContext, NewProcess, PlatformError,
-    Registers, SharedWords, SyscallEntry, Trap, step,
+    Registers, SharedWords, Trap, step,
 };
 
 use crate::channel::{Channel, Channels};
 use crate::delegate::Handed;
-use crate::hand_over::{self, Bell, Waited};
+use crate::hand_over::Bell;
 use crate::kick::Kick;
 use crate::layout::*;
 use crate::marshal::Window;
 use crate::reaper::Watch;
 use crate::registers;
 use crate::shared::Shared;
-use crate::spin::{Next, Spin};
+use crate::spin::Spin;
 use crate::threads::Threads;
 use crate::words::Words;
 
-const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+pub(crate) use order::{Gone, PATIENCE, in_seconds};
+
 /// `SI_KERNEL`.
 const SI_KERNEL: i32 = 0x80;
-/// A guest thread that does not do what it is ordered, or does not answer a kick, for so long is killed.
-pub(crate) const PATIENCE: i64 = 20;
-/// The same when its process ends anyway.
-const LAST_PATIENCE: i64 = 2;
-
 /// A guest process with its channels.
 #[derive(Clone)]
 pub(crate) struct Inside {
@@ -88,12 +87,6 @@ pub(crate) struct Guest {
     served: [u64; crate::leaf::COUNT],
     pub(crate) handed: Arc<Handed>,
     not_send: PhantomData<*mut ()>,
-}
-
-/// The guest did not come back as ordered.
-pub(crate) enum Gone {
-    Died(ExitStatus),
-    Kicked,
 }
 
 impl Guest {
@@ -186,92 +179,6 @@ impl Guest {
         true
     }
 
-    /// Gives an order and waits until the guest posts; returns why it did. `kicks`: a kick may come meanwhile.
-    pub(crate) fn order(&mut self, order: Order, kicks: bool) -> Result<u32, Gone> {
-        if let Some(status) = self.dead {
-            return Err(Gone::Died(status));
-        }
-        self.counters.add(Event::HandOver, 1);
-        let answers = if order.resumes() {
-            self.window.leave()
-        } else {
-            self.window.settle();
-            0
-        };
-        let apart = self.pin.as_ref().is_some_and(|pin| {
-            self.shared.guests.placement.before_run(pin);
-            pin.is_apart()
-        });
-        // The exchanged line is written at once, behind all barriers: the other side may be looking at it.
-        if order.answers_call() {
-            self.channel.set(CALL, self.value);
-        }
-        self.channel.set32(ORDER, order as u32 | answers << ORDER_BITS);
-        let slept = hand_over::post(&self.channel);
-        let seen = apart && hand_over::watch(&self.channel, &self.bell, self.spin.span());
-        if apart && !seen {
-            self.shared.guests.placement.sleeps();
-        }
-        let reason = self.wait(kicks);
-        self.place(apart, seen && !slept);
-        reason
-    }
-
-    /// The guest has posted: decides whether the pair is to be on two CPUs. `awake`: neither of the two has slept
-    /// since its last post.
-    fn place(&mut self, apart: bool, awake: bool) {
-        let Guest { shared, channel, spin, doubled, pin: Some(pin), .. } = self else { return };
-        let (spinning, placement) = (&shared.spinning, &shared.guests.placement);
-        placement.after_run(pin);
-        let next = if apart && pin.is_apart() {
-            spin.watched(spinning, awake)
-        } else if apart {
-            Next::Join
-        } else {
-            spin.met(spinning)
-        };
-        match next {
-            Next::Stay => {}
-            Next::Watch(ticks) => channel.set32(SPIN, ticks),
-            Next::Part(ticks) if placement.part(pin) => {
-                doubled.begin();
-                channel.set32(SPIN, ticks);
-            }
-            Next::Part(_) | Next::Join => {
-                pin.join();
-                doubled.end();
-                channel.set32(SPIN, 0);
-                spin.joined();
-            }
-        }
-    }
-
-    fn wait(&mut self, kicks: bool) -> Result<u32, Gone> {
-        // What the kernel orders ends soon; the guest's own code need not, until it is kicked.
-        let mut limit = (!kicks).then(|| in_seconds(PATIENCE));
-        let mut ending = false;
-        loop {
-            let seen = self.bell.value();
-            if seen & Bell::DEAD != 0 {
-                return Err(Gone::Died(self.died()));
-            }
-            if !ending && self.kick.is_ending() {
-                ending = true;
-                limit = Some(in_seconds(LAST_PATIENCE));
-            }
-            match hand_over::wait(&self.channel, &self.bell, seen, limit) {
-                Waited::Posted => return Ok(self.channel.get32(REASON)),
-                Waited::Bell => limit = limit.or_else(|| Some(in_seconds(PATIENCE))),
-                Waited::TimedOut if kicks && !ending && !self.kick.is_pending() => limit = None,
-                Waited::TimedOut => {
-                    tracing::warn!(tid = self.tid, "guest thread does not answer; killed its process");
-                    self.inside.process.kill();
-                    limit = None;
-                }
-            }
-        }
-    }
-
     /// It is gone.
     pub(crate) fn died(&mut self) -> ExitStatus {
         if let Some(status) = self.dead {
@@ -299,84 +206,6 @@ impl Guest {
         }
     }
 
-    /// A signal of the host's, in guest code.
-    fn trapped(&mut self) -> Trap {
-        let signal = self.channel.get32(SIGNAL).cast_signed();
-        let code = self.channel.get32(SIGNAL + 4).cast_signed();
-        match signal {
-            libc::SIGSYS => {
-                self.counters.add(Event::ByTrap, 1);
-                let arch = self.channel.get32(SIGNAL + 16);
-                self.trapped_call(arch == AUDIT_ARCH_X86_64)
-            }
-            libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP if code > 0 => {
-                let addr = UserAddr(self.channel.get(SIGNAL + 8));
-                let (error_code, trap) = (self.channel.get(SIGNAL + 24), self.channel.get(SIGNAL + 32));
-                Trap::Exception(Exception { signal, code, addr, trap, error_code })
-            }
-            // Sent by somebody, not raised by the guest's code.
-            _ => Trap::Interrupted,
-        }
-    }
-
-    /// A system call by a patched site, `number` as the stub tells it.
-    fn call(&mut self, number: u32) -> Trap {
-        self.by_call = true;
-        self.value = Errno::ENOSYS.as_result();
-        let number = u64::from(number);
-        let number = if number < DISPATCHED { number } else { self.channel.get(REGS + 10 * 8) };
-        let args = [0, 1, 2, 3, 4, 5].map(|index| self.channel.get(CALL + index * 8));
-        // What came with it.
-        if let Some(shape) = self.shared.shapes.get(number as usize) {
-            self.window.arrived(*shape);
-        }
-        Trap::Syscall(SyscallEntry { number, args, native: true })
-    }
-
-    /// A system call by SIGSYS, its registers in the channel.
-    fn trapped_call(&mut self, native: bool) -> Trap {
-        let word = |index: u64| self.channel.get(REGS + index * 8);
-        let entry = SyscallEntry {
-            number: word(10),
-            args: [word(14), word(13), word(12), word(7), word(9), word(8)],
-            native,
-        };
-        self.channel.set(REGS + 10 * 8, Errno::ENOSYS.as_result());
-        Trap::Syscall(entry)
-    }
-
-    /// Runs what the kernel ordered, which does not end by a kick.
-    pub(crate) fn done(&mut self, order: Order) -> Result<(), ExitStatus> {
-        match self.order(order, false) {
-            Ok(reason::DONE) => Ok(()),
-            Ok(_) => Err(self.escaped()),
-            Err(Gone::Died(status)) => Err(status),
-            Err(Gone::Kicked) => Err(self.escaped()),
-        }
-    }
-
-    /// Any signal of a kick's that is to come has come: what is ordered now, none breaks off late.
-    pub(crate) fn settle_kicks(&self) {
-        self.kick.settle();
-    }
-
-    /// Runs a host call that may block: a kick ends it.
-    pub(crate) fn block(&mut self) -> Result<(), Gone> {
-        if !self.kick.begin() {
-            return Err(Gone::Kicked);
-        }
-        let reason = self.order(Order::Block, true);
-        self.kick.end();
-        match reason? {
-            reason::DONE => Ok(()),
-            reason::KICKED => {
-                self.kick.reported();
-                Err(Gone::Kicked)
-            }
-            _ => Err(Gone::Died(self.escaped())),
-        }
-    }
-
     /// Where the extended state lies, after it has been saved: an offset in the channel with room for it.
     fn saved_state(&mut self) -> Result<u64, Errno> {
         self.state_saved = true;
@@ -392,12 +221,6 @@ impl Guest {
         }
         Ok(offset)
     }
-}
-
-/// A time of CLOCK_MONOTONIC.
-pub(crate) fn in_seconds(seconds: i64) -> libc::timespec {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    libc::timespec { tv_sec: now.tv_sec + seconds, tv_nsec: now.tv_nsec }
 }
 
 impl Context for Guest {
