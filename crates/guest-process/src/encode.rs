@@ -263,28 +263,24 @@ fn check_map_flags(flags: u32) -> Result<(), Errno> {
     if flags & fixed == 0 || flags & !known != 0 { Err(Errno::EINVAL) } else { Ok(()) }
 }
 
-/// Advice without effect outside the process: not REMOVE (punches holes into files), HWPOISON,
-/// SOFT_OFFLINE, MERGEABLE.
+/// Advice without effect outside the process: not REMOVE (punches holes into files), HWPOISON, SOFT_OFFLINE, MERGEABLE; nor
+/// what the kernel keeps a record of instead. `FREE_ADVICE` are the first of them.
+pub const ADVICE: &[u32] = &[
+    libc::MADV_NORMAL as u32,
+    libc::MADV_RANDOM as u32,
+    libc::MADV_SEQUENTIAL as u32,
+    libc::MADV_WILLNEED as u32,
+    libc::MADV_DONTNEED as u32,
+    libc::MADV_FREE as u32,
+    libc::MADV_COLD as u32,
+    libc::MADV_HUGEPAGE as u32,
+    libc::MADV_NOHUGEPAGE as u32,
+    libc::MADV_POPULATE_READ as u32,
+    libc::MADV_POPULATE_WRITE as u32,
+];
+/// Advice that the kernel has nothing to do with, on memory that is neither locked nor sealed.
+pub const FREE_ADVICE: &[u32] = ADVICE.split_at(7).0;
+
 fn check_advice(advice: i32) -> Result<(), Errno> {
-    match advice {
-        libc::MADV_NORMAL
-        | libc::MADV_RANDOM
-        | libc::MADV_SEQUENTIAL
-        | libc::MADV_WILLNEED
-        | libc::MADV_DONTNEED
-        | libc::MADV_FREE
-        | libc::MADV_COLD
-        | libc::MADV_PAGEOUT
-        | libc::MADV_DONTFORK
-        | libc::MADV_DOFORK
-        | libc::MADV_WIPEONFORK
-        | libc::MADV_KEEPONFORK
-        | libc::MADV_DONTDUMP
-        | libc::MADV_DODUMP
-        | libc::MADV_HUGEPAGE
-        | libc::MADV_NOHUGEPAGE
-        | libc::MADV_POPULATE_READ
-        | libc::MADV_POPULATE_WRITE => Ok(()),
-        _ => Err(Errno::EINVAL),
-    }
+    if ADVICE.contains(&advice.cast_unsigned()) { Ok(()) } else { Err(Errno::EINVAL) }
 }

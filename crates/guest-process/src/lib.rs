@@ -30,7 +30,7 @@ mod ticker;
 
 pub use control::{PASSED, check_in, control_socket, receive_descriptor, send};
 pub use deadline::{Deadlines, Vigil, is_zombie};
-pub use encode::{Encoded, LONGEST_ARRAY, RawCall, answer, blocks, encode, in_batches};
+pub use encode::{ADVICE, Encoded, FREE_ADVICE, LONGEST_ARRAY, RawCall, answer, blocks, encode, in_batches};
 pub use first::{Map, read_maps, set_limits, settle_vdso, try_copying};
 pub use guests::Guests;
 pub use image::{executable, exiting_image};

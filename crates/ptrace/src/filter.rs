@@ -10,6 +10,7 @@
 #![allow(clippy::cast_sign_loss, reason = "constants of the host's ABI")]
 
 use abi::GUEST_TOP;
+use guest_process::ADVICE;
 use guest_process::bpf::{ARCH, Assembler, Instruction, Label, NR, high};
 
 use crate::stub::{CONTROL_FD, FIRST_PASSED_FD};
@@ -41,6 +42,8 @@ enum Check {
         mremap: bool,
         mmap: bool,
     },
+    /// The range, and what is advised.
+    Advise,
     /// The argument is one of these.
     OneOf(u32, &'static [u32]),
     /// Two of the kind.
@@ -63,7 +66,7 @@ const FROM_STUB: &[(libc::c_long, Check)] = &[
     (libc::SYS_munmap, Check::Range { mremap: false, mmap: false }),
     (libc::SYS_mprotect, Check::Range { mremap: false, mmap: false }),
     (libc::SYS_mremap, Check::Range { mremap: true, mmap: false }),
-    (libc::SYS_madvise, Check::Range { mremap: false, mmap: false }),
+    (libc::SYS_madvise, Check::Advise),
     (libc::SYS_recvmsg, Check::OneOf(0, &[CONTROL_FD])),
     (libc::SYS_close_range, Check::OneOf(0, &[FIRST_PASSED_FD])),
     (libc::SYS_clone, Check::OneOf(0, &[CLONE_FORK, CLONE_SHARING, CLONE_THREAD])),
@@ -116,6 +119,10 @@ pub(crate) fn filter(text: u64) -> Vec<Instruction> {
                 if *mmap {
                     a.require_map_flags(kill);
                 }
+            }
+            Check::Advise => {
+                a.require_below(0, 1, kill);
+                a.require_one_of(2, ADVICE, kill);
             }
             Check::Futex => futex(&mut a, kill),
         }

@@ -7,8 +7,8 @@
 //! the host can ask for that.
 
 use abi::GUEST_TOP;
-use guest_process::CONTROL_FD;
 use guest_process::bpf::{ARCH, Assembler, IP, Instruction, Label as Place, NR, high, low};
+use guest_process::{ADVICE, CONTROL_FD, FREE_ADVICE};
 
 use crate::layout::Layout;
 use crate::stub::Label;
@@ -190,41 +190,7 @@ pub(crate) const SLOTS_OF_CALLS: &[Slot] = &[
     slot(Label::umlaut_give_up_call, libc::SYS_exit_group, Check::None),
 ];
 
-/// Advice without effect outside the process: not REMOVE (punches holes into files), HWPOISON, SOFT_OFFLINE,
-/// MERGEABLE.
-const ADVICE: &[u32] = &[
-    libc::MADV_NORMAL as u32,
-    libc::MADV_RANDOM as u32,
-    libc::MADV_SEQUENTIAL as u32,
-    libc::MADV_WILLNEED as u32,
-    libc::MADV_DONTNEED as u32,
-    libc::MADV_FREE as u32,
-    libc::MADV_DONTFORK as u32,
-    libc::MADV_DOFORK as u32,
-    libc::MADV_HUGEPAGE as u32,
-    libc::MADV_NOHUGEPAGE as u32,
-    libc::MADV_DONTDUMP as u32,
-    libc::MADV_DODUMP as u32,
-    libc::MADV_WIPEONFORK as u32,
-    libc::MADV_KEEPONFORK as u32,
-    libc::MADV_COLD as u32,
-    libc::MADV_PAGEOUT as u32,
-    libc::MADV_POPULATE_READ as u32,
-    libc::MADV_POPULATE_WRITE as u32,
-];
-
-/// Advice that the kernel has nothing to do with, on memory that is neither locked nor sealed.
-pub(crate) const FREE_ADVICE: &[u32] = &[
-    libc::MADV_NORMAL as u32,
-    libc::MADV_RANDOM as u32,
-    libc::MADV_SEQUENTIAL as u32,
-    libc::MADV_WILLNEED as u32,
-    libc::MADV_DONTNEED as u32,
-    libc::MADV_FREE as u32,
-    libc::MADV_COLD as u32,
-];
-
-/// The same as bits, for the stub.
+/// [`FREE_ADVICE`] as bits, for the stub.
 pub(crate) const fn free_advice_bits() -> u32 {
     let (mut bits, mut index) = (0, 0);
     while index < FREE_ADVICE.len() {

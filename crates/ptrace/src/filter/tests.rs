@@ -28,8 +28,10 @@ fn allowed(data: &Data) -> bool {
         34 | 39 | 60 | 110 | 219 | 231 => true,
         // mmap, fixed, neither huge nor locked
         9 => below(a, b) && d & 0x10_0010 != 0 && d & 0x4_2000 == 0,
-        // mprotect, munmap, madvise
-        10 | 11 | 28 => below(a, b),
+        // mprotect, munmap
+        10 | 11 => below(a, b),
+        // madvise: NORMAL RANDOM SEQUENTIAL WILLNEED DONTNEED FREE HUGEPAGE NOHUGEPAGE COLD POPULATE_READ POPULATE_WRITE
+        28 => below(a, b) && matches!(c, 0..=4 | 8 | 14 | 15 | 20 | 22 | 23),
         // mremap
         25 => below(a, b) && below(e, c),
         // futex: WAIT WAKE REQUEUE CMP_REQUEUE WAKE_OP WAIT_BITSET WAKE_BITSET
@@ -93,6 +95,7 @@ fn cases() -> Vec<Data> {
         ),
         (56, 0, &[0x80_8001, 0x80_8000, 0x80_8100, 0x85_0f00, 0x85_0f01, 0x80_8000 | 1 << 32]),
         (202, 1, &[2, 5, 6, 7, 8, 9, 12, 13, 128, 257, 384, 393, 0x400, 1 << 32]),
+        (28, 2, &[5, 7, 8, 9, 10, 12, 13, 14, 15, 16, 18, 20, 21, 22, 23, 24, 25, 100, 101, 1 << 32]),
         (157, 1, &[8, 9, 15]),
         (324, 0, &[15, 16, 17, 31, 32, 33, 63, 64, 65, 128, 256, 512]),
     ];
