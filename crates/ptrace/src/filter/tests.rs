@@ -87,7 +87,7 @@ fn cases() -> Vec<Data> {
     }
     // From the stub: every pair of arguments at its borders.
     let values = values();
-    let special: [(u32, usize, &[u64]); 5] = [
+    let special: [(u32, usize, &[u64]); 6] = [
         (
             9,
             3,
