@@ -139,7 +139,7 @@ fn a_guest_process_killed_from_outside_dies_alone() {
         exit 7";
     let script = format!("cd /tmp; mkfifo fifo; {script}");
     for user in common::users() {
-        for platform in ["sysemu", "ptrace"] {
+        for platform in ["stub", "sysemu", "ptrace"] {
             let mut command = umlaut.run(*user, &[], platform, &script);
             let mut instance = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             assert_eq!(read_line(&mut instance), "ready");
@@ -163,6 +163,27 @@ fn a_guest_process_killed_from_outside_dies_alone() {
             assert_eq!(instance.wait().unwrap().code(), Some(7));
             common::nothing_is_left("a program that has ended");
         }
+    }
+}
+
+/// What all fresh guest processes are forks of has an heir, since the kernel can execute nothing any more. The killed one is
+/// the first that there was.
+#[test]
+fn processes_are_made_when_the_zygote_has_been_killed() {
+    let _alone = alone();
+    let umlaut = Umlaut::new();
+    let script = "/bin/true; echo ready; read go; /bin/true && echo made $(/bin/echo too)";
+    for user in common::users() {
+        let mut command = umlaut.run(*user, &[], "stub", script);
+        let mut instance = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        assert_eq!(read_line(&mut instance), "ready");
+        let supervisor = instance.id().cast_signed();
+        let guests = descendants(supervisor).into_iter().filter(|process| process.name == "umlaut-guest");
+        kill(guests.map(|guest| guest.pid).min().unwrap());
+        instance.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        assert_eq!(read_line(&mut instance), "made too", "as {user:?}");
+        assert_eq!(instance.wait().unwrap().code(), Some(0));
+        common::nothing_is_left("a program that has ended");
     }
 }
 

@@ -142,8 +142,8 @@ impl Platform for Stubs {
         let mut zygote = self.zygote.lock();
         let answer = zygote.fork();
         if answer.is_err() && zygote.is_dead() {
-            // Somebody outside has killed it. Its descendants live on; take a new one.
-            *zygote = self.spawner.ask()?;
+            // Somebody outside has killed it. Its descendants live on; take its heir, or a new one.
+            *zygote = zygote.take_heir().map_or_else(|| self.spawner.ask(), Ok)?;
             return zygote.fork();
         }
         answer

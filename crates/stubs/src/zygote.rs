@@ -2,6 +2,9 @@
 //!
 //! Any kernel thread may have it fork: the one that needs a process does so itself, since to wake a thread for that costs
 //! as much as the fork. Its parent is the spawner's thread, and so is its children's (`CLONE_PARENT`).
+//!
+//! Once the kernel has confined itself it can execute the stub no more, so one fork more waits to take its place when somebody
+//! outside kills it.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -26,7 +29,13 @@ pub(crate) struct Zygote {
     bell: Arc<Bell>,
     /// The one CPU where it may run.
     at: Option<i32>,
+    /// Processes that it has made.
+    made: u64,
+    heir: Option<Box<Zygote>>,
 }
+
+/// The first process of a kernel is waited for; with this one there is time to make an heir as well.
+const SECOND: u64 = 2;
 
 impl Zygote {
     /// A process that waits for its first order.
@@ -35,7 +44,19 @@ impl Zygote {
         inside.watch.add(&bell);
         let (shared, process) = (Arc::clone(shared), Arc::clone(&inside.process));
         let tid = process.tgid;
-        Zygote { itself: Parent { shared, process, tid, channel }, _watch: inside.watch, bell, at: None }
+        Zygote {
+            itself: Parent { shared, process, tid, channel },
+            _watch: inside.watch,
+            bell,
+            at: None,
+            made: 0,
+            heir: None,
+        }
+    }
+
+    /// What takes its place when it is gone.
+    pub(crate) fn take_heir(&mut self) -> Option<Zygote> {
+        self.heir.take().map(|heir| *heir)
     }
 
     /// Whether its process is gone.
@@ -49,18 +70,30 @@ impl Zygote {
     /// What the host gives; `ESRCH` if this one is gone.
     pub(crate) fn fork(&mut self) -> Result<NewProcess, PlatformError> {
         let failed = |source| PlatformError { what: "making a guest process", source };
-        let channels = Arc::new(Channels::new(0).map_err(failed)?);
-        let channel = channels.map(0).map_err(failed)?;
-        self.itself.shared.guests.placement.bring(self.itself.process.tgid, &mut self.at);
-        let Parent { shared, process, channel: words, .. } = &self.itself;
-        let order = |files: &[BorrowedFd<'_>]| {
-            with_files(process, words, files, || self.order(Order::Fork)).map(|sent| sent.done)
-        };
-        let inside = make_process(&self.itself, order, &channels, &channel, 0, None).map_err(failed)?;
+        self.made += 1;
+        if self.made >= SECOND && self.heir.is_none() {
+            let (inside, channel) = self.clone_itself().map_err(failed)?;
+            self.heir = Some(Box::new(Zygote::new(&self.itself.shared, inside, channel)));
+        }
+        let (inside, channel) = self.clone_itself().map_err(failed)?;
+        let shared = &self.itself.shared;
         channel.write(XSTATE, &shared.state.fresh());
         channel.set(FP, shared.layout.channel(0) + XSTATE);
         let regs = Registers::for_new_image(0, 0);
         Ok(Parked::first(Arc::clone(shared), inside, 0, channel, regs, self.at))
+    }
+
+    /// A process like it, which waits for its first order.
+    fn clone_itself(&mut self) -> io::Result<(Inside, Arc<Channel>)> {
+        let channels = Arc::new(Channels::new(0)?);
+        let channel = channels.map(0)?;
+        self.itself.shared.guests.placement.bring(self.itself.process.tgid, &mut self.at);
+        let Parent { process, channel: words, .. } = &self.itself;
+        let order = |files: &[BorrowedFd<'_>]| {
+            with_files(process, words, files, || self.order(Order::Fork)).map(|sent| sent.done)
+        };
+        let inside = make_process(&self.itself, order, &channels, &channel, 0, None)?;
+        Ok((inside, channel))
     }
 
     /// Has it close a descriptor.
