@@ -68,12 +68,14 @@ CASE(poll_blocks_until_the_exit) {
     CHECK_EXIT(p, 0);
 }
 
+static int go[2];
 static void *late(void *arg) {
-    sleep_ms(60);
+    read(go[0], &(char){0}, 1);
     return arg;
 }
 
 CASE(a_process_ends_with_its_last_thread) {
+    CHECK_OK(pipe(go));
     pid_t p = CHECK_OK(fork());
     if (p == 0) {
         pthread_t t;
@@ -84,6 +86,7 @@ CASE(a_process_ends_with_its_last_thread) {
     int fd = CHECK_OK(pidfd_open_(p, 0));
     wait_for_state(p, 'Z');  // the leader
     CHECK_EQ(ready(fd), 0);
+    CHECK_EQ(write(go[1], "", 1), 1);
     struct pollfd pfd = {fd, POLLIN, 0};
     CHECK_EQ(poll(&pfd, 1, 5000), 1);
     CHECK_EXIT(p, 0);
