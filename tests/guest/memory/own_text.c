@@ -2,6 +2,7 @@
 // A program that changes its own code, and that maps right behind itself: its system calls go on as it made them.
 #include "../check.h"
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -90,6 +91,72 @@ CASE(made_writable_while_others_call) {
         void *bad;
         CHECK_EQ(pthread_join(threads[i], &bad), 0);
         CHECK_EQ((long)bad, 0);
+    }
+}
+// Threads that compute, that call all the time, and one that waits in a call made from here: the place behind is taken under
+// them, and their calls go on.
+static int never[2];
+static void *waiter(void *arg) {
+    char c = 0;
+    long got = compares(SYS_read, (long)never[0], &c, 1L);
+    return (void *)(got == 1 && c == 'x' ? arg : NULL);
+}
+static volatile int turns;
+static void turn(int sig CHECK_USED) { turns++; }
+
+CASE(the_place_behind_is_mapped_while_others_call) {
+    need_room();
+    CHECK_OK(pipe(never));
+    pthread_t threads[3], waits;
+    signal(SIGUSR1, turn);
+    for (int i = 0; i < 3; i++) CHECK_EQ(pthread_create(&threads[i], NULL, caller, (void *)(long)getppid()), 0);
+    CHECK_EQ(pthread_create(&waits, NULL, waiter, &stop), 0);
+    usleep(20000);
+    for (int i = 0; i < 20; i++) {
+        int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+        CHECK_MAP(mmap(behind(), 16 * PAGE, PROT_READ | PROT_WRITE, flags, -1, 0));
+        memset(behind(), 0xcc, 16 * PAGE);
+        for (int t = 0; t < 3; t++) CHECK_EQ(pthread_kill(threads[t], SIGUSR1), 0);
+        usleep(1000);
+    }
+    CHECK_EQ(loads(), getppid());
+    CHECK_EQ(compares(SYS_getppid), getppid());
+    stop = 1;
+    void *result;
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(pthread_join(threads[i], &result), 0);
+        CHECK_EQ((long)result, 0);
+    }
+    CHECK_EQ(write(never[1], "x", 1), 1);
+    CHECK_EQ(pthread_join(waits, &result), 0);
+    CHECK(result == &stop);
+    CHECK_GT(turns, 0);
+}
+
+// A thread that begins while its parent is behind a call made from here, and code that is put where the trampolines were.
+static char code[] = {0xb8, SYS_getpid, 0, 0, 0, 0x0f, 0x05, 0xc3};
+static void *calls_there(void *at) { return (void *)((long (*)(void))at)(); }
+
+CASE(code_in_the_place_behind_runs) {
+    need_room();
+    pthread_t threads[2];
+    void *result;
+    for (int i = 0; i < 2; i++) CHECK_EQ(pthread_create(&threads[i], NULL, caller, (void *)(long)getppid()), 0);
+    usleep(5000);
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    char *at = CHECK_MAP(mmap(behind(), 16 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, flags, -1, 0));
+    memset(at, 0x90, 16 * PAGE);
+    for (int place = 64; place + 64 < 16 * PAGE; place += 1024) memcpy(at + place, code, sizeof code);
+    for (int place = 0; place + 64 < 16 * PAGE; place += 1024) {
+        pthread_t there;
+        CHECK_EQ(pthread_create(&there, NULL, calls_there, at + place), 0);
+        CHECK_EQ(pthread_join(there, &result), 0);
+        CHECK_EQ((long)result, getpid());
+    }
+    stop = 1;
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(pthread_join(threads[i], &result), 0);
+        CHECK_EQ((long)result, 0);
     }
 }
 MAIN

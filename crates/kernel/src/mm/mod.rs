@@ -53,6 +53,8 @@ struct Shared {
     record: Mutex<order::Mm, MmRecord>,
     /// Tasks that use this memory.
     users: AtomicUsize,
+    /// How often trampolines have gone while others used the memory.
+    moved: AtomicU64,
     /// Some of it is locked or sealed, or was: advice about it is the kernel's to look at.
     asks_advice: AtomicBool,
 }
@@ -63,6 +65,9 @@ pub struct MmRecord {
     pub vmas: VmaMap,
     /// Of patched programs: what the guest does not see.
     pub trampolines: Vec<Trampolines>,
+    /// Those that had to go while others used the memory, with what [`Mm::moved`] was then: tasks that have not run since may be
+    /// in them.
+    pub(crate) departed: Vec<(u64, Trampolines)>,
     pub layout: Layout,
     /// The executable, for /proc/PID/exe.
     pub exe: Option<vfs::Path>,
@@ -105,6 +110,7 @@ impl Mm {
             lock: SleepLock::new(),
             record: Mutex::new(record),
             users: AtomicUsize::new(1),
+            moved: AtomicU64::new(0),
             asks_advice: AtomicBool::new(is_sealed),
         };
         Arc::new(Mm { space, shared: Arc::new(shared), stack_limit: AtomicU64::new(NOT_TOLD) })
@@ -123,6 +129,12 @@ impl Mm {
     /// Tasks that use this memory, in this host process or in one that shares it.
     pub fn users(&self) -> usize {
         self.shared.users.load(Ordering::SeqCst)
+    }
+
+    /// How often trampolines have gone while others used the memory. A task whose guest runs has left them
+    /// ([`CurrentTask::follow_moves`](crate::task::CurrentTask)).
+    pub(crate) fn moved(&self) -> u64 {
+        self.shared.moved.load(Ordering::SeqCst)
     }
 
     /// Whether advice about this memory is to come to the kernel, which knows what of it is locked or sealed.
@@ -165,6 +177,7 @@ impl Mm {
         record.lock_future = None;
         record.vmas.for_each_mut(|vma| vma.flags.remove(VmaFlags::LOCKED | VmaFlags::LOCK_ON_FAULT));
         let child = Mm::new(space, record);
+        child.shared.moved.store(self.moved(), Ordering::SeqCst);
         // The host's limits are inherited.
         child.stack_limit.store(self.stack_limit.load(Ordering::Relaxed), Ordering::Relaxed);
         child

@@ -6,15 +6,19 @@
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use abi::{Errno, GUEST_TOP, MapFlags, Prot, UserAddr};
+use abi::{GUEST_TOP, MapFlags, Prot, UserAddr};
 use platform::{Exception, HostCall, MapFile, PatchedProgram};
-use sync::SysResult;
+use sync::{SysError, SysResult, WaitEnd};
 use vfs::{FileDescription, Mapping};
 
 use crate::mm::{Backing, MmRecord, Vma};
-use crate::task::CurrentTask;
+use crate::task::{CurrentTask, Task};
 
+/// Between looks at threads that are to leave trampolines.
+const LOOK: Duration = Duration::from_millis(1);
 /// The processor's number of the exception by which single steps trap (`#DB`).
 const DEBUG_TRAP: u64 = 1;
 
@@ -76,9 +80,11 @@ impl MmRecord {
         self.vmas.is_free(start, end) && !self.trampolines.iter().any(|one| one.overlaps(start, end))
     }
 
-    /// The address in the file's own code that a thread at `rip` is at, if that is in trampolines.
-    pub fn original_address(&self, rip: u64) -> Option<u64> {
-        let one = self.trampolines.iter().find(|one| (one.start..one.end()).contains(&rip))?;
+    /// The address in the file's own code that a thread at `rip` is at, if that is in trampolines: in those that there are, or
+    /// that have gone since the thread last ran, when [`Mm::moved`] was `has_left`.
+    fn original_address(&self, rip: u64, has_left: u64) -> Option<u64> {
+        let departed = self.departed.iter().filter(|(moved, _)| *moved > has_left).map(|(_, one)| one);
+        let one = departed.chain(&self.trampolines).find(|one| (one.start..one.end()).contains(&rip))?;
         Some(one.text + one.program.original(rip - one.start)?)
     }
 
@@ -144,11 +150,12 @@ impl CurrentTask {
         for one in touched {
             let text_goes = start <= one.text && one.text_end() <= end;
             if !text_goes {
+                self.restore_text(&one)?;
+                self.set_unused(&one);
                 // Others may be in them right now.
                 if self.mm.users() > 1 {
-                    return Err(Errno::ENOMEM.into());
+                    self.have_others_leave(&one)?;
                 }
-                self.restore_text(&one)?;
             }
             // The call that this is about may have come through them.
             self.leave_trampoline();
@@ -179,14 +186,62 @@ impl CurrentTask {
         };
         for one in touched {
             self.restore_text(&one)?;
-            let mut record = self.mm.record();
-            record
-                .trampolines
-                .iter_mut()
-                .filter(|other| other.start == one.start)
-                .for_each(|other| other.unused = true);
+            self.set_unused(&one);
         }
         Ok(())
+    }
+
+    /// From now on nobody is sent into them.
+    fn set_unused(&self, one: &Trampolines) {
+        let mut record = self.mm.record();
+        let same = record.trampolines.iter_mut().filter(|other| other.start == one.start);
+        same.for_each(|other| other.unused = true);
+    }
+
+    /// Waits until no other guest thread can be in these, which nothing leads to any more: those that run are called in; those
+    /// that do not leave them before they do ([`follow_moves`](Self::follow_moves)).
+    fn have_others_leave(&self, one: &Trampolines) -> SysResult<()> {
+        let others: Vec<Arc<Task>> = {
+            let tasks = self.kernel().tasks.lock();
+            let shares = |task: &&Arc<Task>| {
+                !Arc::ptr_eq(task, &self.task)
+                    && task.shared.lock().mm.as_ref().is_some_and(|mm| mm.shares_with(&self.mm))
+            };
+            tasks.tasks.values().filter(shares).cloned().collect()
+        };
+        let moved = {
+            let mut record = self.mm.record();
+            let moved = self.mm.moved() + 1;
+            record.departed.retain(|(before, _)| {
+                others.iter().any(|task| task.has_left.load(Ordering::SeqCst) < *before)
+            });
+            record.departed.push((moved, one.clone()));
+            self.mm.shared.moved.store(moved, Ordering::SeqCst);
+            moved
+        };
+        others.iter().for_each(|task| task.call_in());
+        let is_out = |task: &Arc<Task>| !task.runs_guest() || task.has_left.load(Ordering::SeqCst) >= moved;
+        loop {
+            if others.iter().all(is_out) {
+                return Ok(());
+            }
+            let soon = Some(Instant::now() + LOOK);
+            if let Err(WaitEnd::Interrupted(restart)) = self.waiter.wait_killable(&[], soon, || None::<()>) {
+                return Err(SysError::Restart(restart));
+            }
+        }
+    }
+
+    /// The guest is about to run: what had to go since it last did it has left.
+    pub(crate) fn follow_moves(&mut self) {
+        loop {
+            let moved = self.mm.moved();
+            if moved == self.task.has_left.load(Ordering::Relaxed) {
+                return;
+            }
+            self.leave_trampoline();
+            self.task.has_left.store(moved, Ordering::SeqCst);
+        }
     }
 
     /// Maps the file's own text back, wherever it is still mapped.
@@ -230,11 +285,12 @@ impl CurrentTask {
 
     /// A thread that was interrupted in a trampoline is at its site, for everybody who looks.
     pub(crate) fn leave_trampoline(&mut self) {
-        if self.mm.record().trampolines.is_empty() {
+        let has_left = self.task.has_left.load(Ordering::Relaxed);
+        if self.mm.record().trampolines.is_empty() && self.mm.moved() == has_left {
             return;
         }
         let rip = self.context.registers().rip;
-        let original = self.mm.record().original_address(rip);
+        let original = self.mm.record().original_address(rip, has_left);
         if let Some(original) = original {
             let registers = self.context.registers_mut();
             // Where a call goes on, as `syscall` leaves it.
@@ -248,9 +304,6 @@ impl CurrentTask {
 
     /// The same of a thread with an exception, which may tell its address.
     pub(crate) fn leave_trampoline_by(&mut self, exception: Exception) -> Exception {
-        if self.mm.record().trampolines.is_empty() {
-            return exception;
-        }
         let rip = self.context.registers().rip;
         self.leave_trampoline();
         // Of steps and of arithmetic and invalid instructions; else it is the data's.

@@ -161,6 +161,7 @@ impl CurrentTask {
 
     pub fn set_mm(&mut self, mm: Arc<Mm>) {
         self.mm = mm;
+        self.task.has_left.store(self.mm.moved(), Ordering::SeqCst);
         self.task.shared.lock().mm = Some(self.mm.clone());
         self.say_who_advises();
     }
@@ -238,6 +239,7 @@ impl CurrentTask {
         sync::assert_no_lock_held();
         self.enter_trampoline();
         self.task.in_guest.store(true, Ordering::SeqCst);
+        self.follow_moves();
         let kicked = self.waiter.parker().is_interrupted(Interrupts::ANY);
         let began = self.profile_begin();
         let trap = if kicked { Trap::Interrupted } else { self.context.run() };

@@ -63,6 +63,8 @@ pub struct Task {
     interrupter: Mutex<order::Leaf, Option<Arc<dyn Interrupter>>>,
     /// Its kernel thread is in `Context::run` (or a blocking host call): kicks go to the platform too.
     in_guest: AtomicBool,
+    /// What `Mm::moved` was when its guest last began to run.
+    pub(crate) has_left: AtomicU64,
     /// What its guest and the kernel both change. Another while it has no guest thread, and when it execs in a fresh process.
     words: Mutex<order::Leaf, Arc<dyn SharedWords>>,
     /// What takes away the files that it was handed.
@@ -122,6 +124,7 @@ impl Task {
             parker: OnceLock::new(),
             interrupter: Mutex::new(None),
             in_guest: AtomicBool::new(false),
+            has_left: AtomicU64::new(0),
             words: Mutex::new(Arc::new(OwnWords::new(blocked.0))),
             holder: Mutex::new(None),
             sleeping: AtomicBool::new(false),
@@ -144,6 +147,8 @@ impl Task {
         let slack = parent.timer_slack_ns.load(Ordering::Relaxed);
         self.timer_slack_ns.store(slack, Ordering::Relaxed);
         self.default_timer_slack_ns.store(slack, Ordering::Relaxed);
+        // Its registers are its parent's.
+        self.has_left.store(parent.has_left.load(Ordering::SeqCst), Ordering::SeqCst);
         let scheduling = parent.scheduling.lock().for_child();
         *self.scheduling.lock() = scheduling;
     }
@@ -217,12 +222,17 @@ impl Task {
 
     /// Makes its guest come to the kernel once, if it runs.
     pub(crate) fn call_in(&self) {
-        if self.in_guest.load(Ordering::SeqCst) && !self.sleeping.load(Ordering::SeqCst) {
+        if self.runs_guest() {
             let interrupter = self.interrupter.lock().clone();
             if let Some(interrupter) = interrupter {
                 interrupter.interrupt();
             }
         }
+    }
+
+    /// Whether its guest's own code may be running.
+    pub(crate) fn runs_guest(&self) -> bool {
+        self.in_guest.load(Ordering::SeqCst) && !self.sleeping.load(Ordering::SeqCst)
     }
 
     /// Makes its kernel thread leave also waits that signals do not end.
