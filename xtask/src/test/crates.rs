@@ -35,6 +35,8 @@ pub(crate) fn run(plan: &Plan) {
             "final",
             "--status-level",
             "fail",
+            "--final-status-level",
+            "flaky",
             "--no-tests",
             "pass",
             "--cargo-quiet",
@@ -99,6 +101,10 @@ fn count(
     if skipped > 0 {
         plan.report.skipped(format!("{what}: ignored tests"), skipped);
     }
+    let flaky = flaky(&text);
+    if !flaky.is_empty() {
+        plan.report.unsteady(vec![(format!("{what}: {}", flaky.join(", ")), String::new())]);
+    }
     if !output.status.success() || failed > 0 {
         let names = failures(&text);
         let title = format!("{what}: {}", names.join(", "));
@@ -126,11 +132,27 @@ fn failed_name(line: &str) -> Option<&str> {
     if let Some(rest) = line.strip_prefix("test ") {
         return rest.strip_suffix(" ... FAILED");
     }
+    // A second try: `TRY 2 FAIL [ 0.1s] …`.
+    let line = line.strip_prefix("TRY ").and_then(|rest| rest.split_once(' ')).map_or(line, |(_, rest)| rest);
     let failed = ["FAIL [", "TIMEOUT [", "SIGABRT [", "SIGSEGV [", "SIGKILL ["]
         .iter()
         .any(|word| line.starts_with(word));
-    let (_, name) = line.split_once("] ").filter(|_| failed)?;
+    if failed { name_of(line) } else { None }
+}
+
+/// What is behind the time and the count.
+fn name_of(line: &str) -> Option<&str> {
+    let (_, name) = line.split_once("] ")?;
     Some(name.split_once(") ").map_or(name, |(_, name)| name).trim())
+}
+
+/// The names of tests that passed by a second try: `FLAKY 2/2 [ 0.1s] (1/2) crate test` of nextest.
+fn flaky(text: &str) -> Vec<&str> {
+    let lines = text.lines().map(str::trim).filter(|line| line.starts_with("FLAKY "));
+    let mut names: Vec<&str> = lines.filter_map(name_of).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// `Summary [ 0.1s] 12 tests run: 11 passed, 1 failed, 2 skipped`; a timed-out test counts as failed.
@@ -183,6 +205,9 @@ mod tests {
     fn failed_tests_are_named() {
         let text = "  FAIL [   0.1s] (3/9) vfs walk::dots\n FAIL [   0.1s] vfs walk::dots\ntest a::b ... FAILED\ntest c ... ok\n";
         assert_eq!(failures(text), ["a::b", "vfs walk::dots"]);
+        let text = "Nextest run ID 1\n TRY 1 FAIL [ 0.6s] ( 74/539) cli::life a\n TRY 2 FAIL [ 0.6s] ( 74/539) cli::life a\n";
+        assert_eq!(failures(text), ["cli::life a"]);
+        assert_eq!(flaky("  FLAKY 2/2 [   0.6s] (74/539) cli::life b\n"), ["cli::life b"]);
     }
 
     #[test]
