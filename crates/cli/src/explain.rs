@@ -40,7 +40,11 @@ pub(crate) fn explain(attempt: &Attempt<'_>, errno: Errno) -> String {
         }
         (_, Some(Found::Directory)) => format!("{name}: is a directory"),
         (Errno::ENOENT, Some(Found::Script(interpreter))) => {
-            format!("{name}: its interpreter {interpreter} (the line after #!) is not there inside the guest")
+            let why = if interpreter.ends_with('\r') { "; the file has DOS line ends" } else { "" };
+            let interpreter = interpreter.escape_debug();
+            format!(
+                "{name}: its interpreter {interpreter} (the line after #!) is not there inside the guest{why}"
+            )
         }
         (Errno::ENOENT, Some(Found::Elf { interpreter: Some(interpreter), .. })) => format!(
             "{name}: its interpreter {interpreter} (the dynamic linker) is not there inside the guest: --bind it, or use a \
@@ -152,8 +156,9 @@ fn machine_name(machine: u16) -> String {
 /// What a file is, by its first bytes.
 fn identify(head: &[u8]) -> Found {
     if let Some(line) = head.strip_prefix(b"#!") {
-        let line = line.split(|byte| *byte == b'\n').next().unwrap_or(&[]).trim_ascii();
-        let path = line.split(|byte| matches!(byte, b' ' | b'\t')).next().unwrap_or(&[]);
+        let line = line.split(|byte| *byte == b'\n').next().unwrap_or(&[]);
+        let mut words = line.split(|byte| matches!(byte, b' ' | b'\t'));
+        let path = words.find(|word| !word.is_empty()).unwrap_or(&[]);
         return Found::Script(String::from_utf8_lossy(path).into_owned());
     }
     if head.starts_with(b"\x7fELF") {
@@ -190,6 +195,7 @@ mod tests {
     #[test]
     fn files_are_told_apart_by_their_first_bytes() {
         assert_eq!(identify(b"#! /bin/sh -e\necho\n"), Found::Script("/bin/sh".into()));
+        assert_eq!(identify(b"#!/bin/sh\r\necho\r\n"), Found::Script("/bin/sh\r".into()));
         assert_eq!(identify(b"echo hi\n"), Found::Text);
         assert_eq!(identify(b""), Found::Other);
         assert_eq!(identify(b"\0\x01"), Found::Other);

@@ -45,13 +45,21 @@ pub(crate) fn spec(
         },
         cred: Cred::user(user.uid, user.gid, &user.groups),
         files: descriptors()?,
-        fs: Fs::new(root.clone(), root, 0o22),
+        fs: Fs::new(root.clone(), root, umask()),
         workdir,
         console,
         limits: Limits::default(),
         ignored: abi::SigSet(host::signal::ignored_at_start()),
         as_init: options.as_pid_1,
     })
+}
+
+/// The caller's umask, which new files of guests have as well, on the host too; `0o22` where the host does not tell (before
+/// Linux 4.7).
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let text = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    text.and_then(|text| u32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o22) & 0o777
 }
 
 fn environment(options: &RunOptions, user: &User) -> Vec<String> {

@@ -228,7 +228,6 @@ fn open_trace(options: &RunOptions) -> anyhow::Result<Option<Trace>> {
     Ok(Some(Trace::new(out, &names)?))
 }
 
-/// `memory`: the limit that each guest process's data is bounded after.
 /// Opened with the rest; its thread begins when threads may.
 fn open_profile(options: &RunOptions) -> anyhow::Result<Option<std::fs::File>> {
     let create = |path: &PathBuf| {
@@ -253,6 +252,7 @@ fn finish_profile(kernel: &Kernel) {
     }
 }
 
+/// `memory`: the limit that each guest process's data is bounded after.
 fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<Box<dyn Platform>> {
     let open = |mode: ptrace::Mode| {
         let mut wanted = ptrace::Options::new(mode);

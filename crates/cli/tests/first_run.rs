@@ -32,6 +32,7 @@ fn output_that_is_full_or_gone_is_no_panic() {
         host.run("$U run nonexistent 2>&-").is(127, "", "");
         host.run("$U run --stats true 2>/dev/full").is(0, "", "");
         host.run("$U run --trace true 2>/dev/full").is(0, "", "");
+        host.run("$U run --trace --trace-file /dev/full true").is(0, "", "the trace cannot be written");
         host.run("$U check >/dev/full").is(125, "", "writing to stdout");
         host.run("$U --help >/dev/full").is(125, "", "");
         host.run("$U check | true; $U run --help | true; $U run --nope 2>&1 | true").is(0, "", "");
@@ -61,6 +62,8 @@ fn odd_current_directories() {
 fn odd_environments() {
     for_each_user(|host| {
         host.run("HOME=$'/tmp/a b\\'\"$x\\ny' $U run echo ok").is(0, "ok\n", "");
+        let new = "mkdir -p new && cd new && umask 027 && $U run --bind $PWD:/b sh -c 'umask; > /b/file' && stat -c %a file";
+        host.run(new).is(0, "0027\n640\n", "");
         host.run("HOME=relative TMPDIR=/nonexistent XDG_RUNTIME_DIR=/nonexistent $U run echo ok")
             .is(0, "ok\n", "");
         host.run("HOME=/proc $U run echo ok").is(0, "ok\n", "");
@@ -205,6 +208,8 @@ fn elf(machine: u8, interpreter: &str) -> Vec<u8> {
 fn programs_that_cannot_run() {
     for_each_user(|host| {
         host.file("text", b"echo hi\n");
+        host.file("dos", b"#!/bin/sh\r\necho hi\r\n");
+        host.run("chmod +x dos; $U run ./dos").is(127, "", r"/bin/sh\r (the line after #!) is not there");
         host.file("empty", b"");
         host.file("script", b"#!/nonexistent/sh -e\n");
         host.file("directory-script", b"#!/tmp\n");

@@ -39,6 +39,8 @@ struct Output {
     to: Box<dyn Write + Send>,
     /// The task whose line has no end yet, and how long that line is.
     open: Option<(i32, usize)>,
+    /// It takes nothing more.
+    failed: bool,
 }
 
 impl Trace {
@@ -47,7 +49,7 @@ impl Trace {
     /// # Errors
     /// The first name that is not known.
     pub fn new(out: Box<dyn Write + Send>, names: &[String]) -> Result<Trace, UnknownName> {
-        let output = Output { to: out, open: None };
+        let output = Output { to: out, open: None, failed: false };
         Ok(Trace { out: Mutex::new(output), filter: Filter::new(names)?, tasks: AtomicUsize::new(0) })
     }
 
@@ -107,8 +109,16 @@ impl Output {
     }
 
     fn write(&mut self, text: &str) {
-        // A reader that went away is no reason to end the guest.
-        let _ = self.to.write_all(text.as_bytes());
+        if self.failed {
+            return;
+        }
+        if let Err(error) = self.to.write_all(text.as_bytes()) {
+            self.failed = true;
+            // A reader that went away is no reason to end the guest, and knows it.
+            if error.kind() != std::io::ErrorKind::BrokenPipe {
+                tracing::error!(%error, "the trace cannot be written and ends here");
+            }
+        }
     }
 }
 
