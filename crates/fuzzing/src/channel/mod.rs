@@ -57,6 +57,8 @@ impl Host {
         };
         let stubs = Stubs::new(options).expect("the platform starts");
         let bystander = stubs.spawn().expect("guest processes can be made");
+        // With the second the zygote gets its heir.
+        drop(stubs.spawn().expect("guest processes can be made"));
         let file = rustix::fs::memfd_create(c"fuzzed", rustix::fs::MemfdFlags::CLOEXEC);
         let file = file.expect("memory files can be made");
         rustix::fs::ftruncate(&file, CODE_LEN).expect("memory files have a length");

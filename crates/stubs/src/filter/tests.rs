@@ -45,8 +45,7 @@ fn allowed(layout: Layout, slot: &Slot, data: &Data) -> bool {
         Label::umlaut_munmap_call | Label::umlaut_mprotect_call => below(a, b),
         Label::umlaut_mremap_call => below(a, b) && below(e, c) && b != 0,
         Label::umlaut_madvise_call => {
-            let harmless =
-                (0..=4).chain([8, 10, 11, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]).any(|one| one == c);
+            let harmless = (0..=4).chain([8, 14, 15, 20, 22, 23]).any(|one| one == c);
             below(a, b) && harmless
         }
         Label::umlaut_advise_call => below(a, b) && [0, 1, 2, 3, 4, 8, 20].contains(&c),
