@@ -303,6 +303,7 @@ pub(crate) fn prepare(shared: &Shared, channel: &Channel, slot: u32) {
     channel.set(SELF, address);
     channel.set(GS, address);
     channel.set(FEATURES, shared.state.features);
+    channel.set32(ARRIVED, 0);
 }
 
 fn put_frame(shared: &Shared, channel: &Channel, slot: u32) {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use platform::Interrupter;
 
+use crate::channel::Channel;
 use crate::hand_over::Bell;
+use crate::layout::{ARRIVED, PENDING};
 use crate::protocol::Marks;
 use crate::stub::KICK;
 
@@ -15,6 +17,7 @@ pub(crate) struct Kick {
     tgid: i32,
     tid: i32,
     marks: Marks,
+    channel: Arc<Channel>,
     /// Its process ends.
     ending: AtomicBool,
     /// Whether `tid` is a thread of ours still. Held while the signal is sent.
@@ -39,10 +42,11 @@ impl Interrupter for Kick {
 
 impl Kick {
     /// For a thread of ours, which does not run yet.
-    pub(crate) fn new(tgid: i32, tid: i32, bell: &Arc<Bell>) -> Kick {
+    pub(crate) fn new(tgid: i32, tid: i32, channel: &Arc<Channel>, bell: &Arc<Bell>) -> Kick {
         Kick {
             tgid,
             tid,
+            channel: Arc::clone(channel),
             marks: Marks::new(),
             ending: AtomicBool::new(false),
             bound: Mutex::new(true),
@@ -68,13 +72,23 @@ impl Kick {
     fn signal(&self) {
         let bound = self.bound.lock();
         // One that has come back by itself meanwhile finds the kick before it runs again.
-        if *bound && self.marks.is_running() {
+        if *bound && self.marks.is_running() && self.may_be_signalled() {
             // An error means that it has died.
             let _ = host::signal::send_to_thread(self.tgid, self.tid, KICK);
         }
         drop(bound);
         // The kernel thread waits with a limit from now on.
         self.bell.ring_kick();
+    }
+
+    /// Whether the thread can take a signal. One that has just been cloned still has its parent's stack, and no alternate one:
+    /// the host would put the frame where its parent runs. It finds the kick before it goes on to the guest.
+    fn may_be_signalled(&self) -> bool {
+        let has_arrived = || self.channel.word(ARRIVED).load(Ordering::SeqCst) != 0;
+        has_arrived() || {
+            self.channel.word(PENDING).store(1, Ordering::SeqCst);
+            has_arrived()
+        }
     }
 
     /// The guest is about to run. `false`: a kick has come, and is reported by this.

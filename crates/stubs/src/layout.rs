@@ -82,6 +82,8 @@ pub(crate) const WAITING: u64 = 0x358;
 pub(crate) const ASKS_ADVICE: u64 = 0x360;
 /// u64 × 3: the guest's alternate signal stack: where it begins, its flags, its size. Changed by the stub and by the kernel.
 pub(crate) const ALTERNATE: u64 = 0x368;
+/// u32: not 0 once the thread waits for orders: its alternate stack is there, and host signals may come.
+pub(crate) const ARRIVED: u64 = 0x380;
 /// u8 for each number below [`DISPATCHED`]: how the stub serves it, 0: not at all.
 pub(crate) const DISPATCH: u64 = 0x400;
 pub(crate) const DISPATCHED: u64 = 0x200;

@@ -49,6 +49,7 @@ global_asm!(
     CALL = const CALL,
     ORDERS = const ORDERS,
     PENDING = const PENDING,
+    ARRIVED = const ARRIVED,
     ALIVE = const ALIVE,
     CALLS = const CALLS,
     FILES = const FILES,

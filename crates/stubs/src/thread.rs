@@ -104,7 +104,7 @@ impl Guest {
         inside.watch.add(&bell);
         let may_be_shut = shared.nothing.is_some();
         let handed = Handed::new(inside.process.tgid, &channel, &inside.handed, may_be_shut);
-        let kick = Kick::new(inside.process.tgid, tid, &bell);
+        let kick = Kick::new(inside.process.tgid, tid, &channel, &bell);
         // Its channel may have been another thread's.
         let mut served = [0; crate::leaf::COUNT];
         crate::leaf::count(&channel, &mut served, &Counters::Off);

@@ -58,6 +58,8 @@ umlaut_sleep_call:
     // A new thread, behind its rt_sigreturn: waits for its first order.
 umlaut_parked:
     wrgsbase r15
+    mov     eax, 1
+    xchg    [r15 + {ARRIVED}], eax          // from now on kicks may come as signals; those before are in PENDING
     jmp     umlaut_await
 
     // The order, by its number.
