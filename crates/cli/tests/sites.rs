@@ -67,3 +67,17 @@ fn sites_are_explained_and_calls_come_as_it_says() {
     let stats = String::from_utf8(output.stderr).unwrap();
     assert_eq!((figure(&stats, "calls_by_site"), figure(&stats, "calls_by_sigsys")), (301, 300), "{stats}");
 }
+
+/// The stub has code for just those calls that the kernel's rows say it may serve.
+#[test]
+fn the_stub_serves_what_the_table_says() {
+    use platform::Place;
+    let mut marked: Vec<u16> = kernel::syscall::table::rows()
+        .filter(|row| row.place != Place::Kernel)
+        .map(|row| row.number)
+        .collect();
+    let mut leaves = stubs::LEAVES.to_vec();
+    marked.sort_unstable();
+    leaves.sort_unstable();
+    assert_eq!(marked, leaves);
+}

@@ -2,6 +2,7 @@
 
 use kernel::syscall::show::Form;
 use kernel::syscall::{Row, Support, table};
+use platform::Place;
 
 fn main() {
     let rows: Vec<&Row> = table::rows().collect();
@@ -17,7 +18,11 @@ fn main() {
          are missing: they decode in the trace, are counted, and return ENOSYS.\n",
         rows.len()
     );
-    println!("| number | call | served | remark |\n| ---: | --- | --- | --- |");
+    println!(
+        "On the platform `stub` those with *guest* in the third column are served in the guest's process, those with *files* there \
+         too, on regular files that it was handed.\n"
+    );
+    println!("| number | call | where | served | remark |\n| ---: | --- | --- | --- | --- |");
     for row in rows {
         let arguments: Vec<&str> = row.arguments.iter().map(|argument| argument.name).collect();
         let (served, remark) = match row.support {
@@ -25,7 +30,17 @@ fn main() {
             Support::Partial(what) => ("in part", what),
             Support::Missing(why) => ("no", why),
         };
-        println!("| {} | `{}({})` | {served} | {remark} |", row.number, row.name, arguments.join(", "));
+        let place = match row.place {
+            Place::Stub => "guest",
+            Place::Delegated => "files",
+            Place::Kernel => "",
+        };
+        println!(
+            "| {} | `{}({})` | {place} | {served} | {remark} |",
+            row.number,
+            row.name,
+            arguments.join(", ")
+        );
     }
     commands();
 }

@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const CALLS: usize = 512;
 
 /// Where a system call is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// In the guest's process, by our code there, without a host call.
     Stub,
     /// In the guest's process, by one host call on what was delegated to it.
     Delegated,
     /// In the kernel.
+    #[default]
     Kernel,
 }
 

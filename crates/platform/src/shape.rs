@@ -1,5 +1,7 @@
 //! The shape of a system call: which guest memory goes along with it, and whether some comes back with its result.
 
+use crate::counters::Place;
+
 /// What an argument points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointee {
@@ -19,6 +21,8 @@ pub struct CallShape {
     pub brings: [Option<(u8, Pointee)>; 2],
     /// What the call writes to guest memory may be written when the guest goes on, with the result.
     pub answers: bool,
+    /// The nearest place where it may be served.
+    pub place: Place,
 }
 
 /// The shape of each call, by its number.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use abi::Errno;
 use parking_lot::Mutex;
-use platform::{DelegatedFile, DelegatedIo, Delegations, ExitStatus, HostCallError, Place};
+use platform::{CallShape, DelegatedFile, DelegatedIo, Delegations, ExitStatus, HostCallError, Place};
 
 use crate::channel::Channel;
 use crate::layout::*;
@@ -132,10 +132,10 @@ impl Handed {
     }
 
     /// Puts an entry into the table.
-    fn put(&self, file: &DelegatedFile<'_>, number: u32) {
+    fn put(&self, file: &DelegatedFile<'_>, number: u32, shapes: &[CallShape]) {
         if self.channel.get32(HANDED_COUNT) == 0 {
             self.channel.write(HANDED, &[0; (STACK - HANDED) as usize]);
-            crate::leaf::enable(&self.channel, Place::Delegated);
+            crate::leaf::enable(&self.channel, Place::Delegated, shapes);
             self.channel.set32(HANDED_COUNT, DelegatedFile::NUMBERS);
         }
         let bit = |set: bool, bit: u32| if set { bit } else { 0 };
@@ -213,7 +213,7 @@ impl Guest {
             return Err(HostCallError::Failed(Errno::EMFILE));
         }
         self.handed.of_process.fetch_add(1, Ordering::Relaxed);
-        self.handed.put(file, number);
+        self.handed.put(file, number, &self.shared.shapes);
         Ok(())
     }
 

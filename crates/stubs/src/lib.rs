@@ -59,6 +59,7 @@ use platform::{Capabilities, NewProcess, PatchedProgram, Platform, PlatformError
 
 pub use filter::{host_call_places, reachable_host_calls};
 pub use layout::PLACES;
+pub use leaf::LEAVES;
 pub use patch::{ExplainedSite, Left, Shape, explain as explain_sites};
 pub use shared::{Options, host_lacks};
 

@@ -261,7 +261,11 @@ mod tests {
         GuestRange { start: UserAddr(start), len }
     }
 
-    const STRING: CallShape = CallShape { brings: [Some((0, Pointee::String)), None], answers: true };
+    const STRING: CallShape = CallShape {
+        brings: [Some((0, Pointee::String)), None],
+        answers: true,
+        place: platform::Place::Kernel,
+    };
 
     fn bring(window: &Window, start: u64, bytes: &[u8]) {
         window.channel.set(BROUGHT, start);
@@ -271,7 +275,7 @@ mod tests {
 
     #[test]
     fn plans_are_bytes_for_each_argument() {
-        let plan_of = |first, second| plan(CallShape { brings: [first, second], answers: false });
+        let plan_of = |first, second| plan(CallShape { brings: [first, second], ..CallShape::default() });
         assert_eq!(plan_of(Some((1, Pointee::String)), None), 1 << 5 | 25);
         let both = plan_of(Some((0, Pointee::Bytes(16))), Some((5, Pointee::Elements(8))));
         assert_eq!(both.to_le_bytes(), [2, 5 << 5 | 29]);

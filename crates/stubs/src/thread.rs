@@ -107,7 +107,7 @@ impl Guest {
         let kick = Kick::new(inside.process.tgid, tid, &channel, &bell);
         // Its channel may have been another thread's.
         let mut served = [0; crate::leaf::COUNT];
-        crate::leaf::count(&channel, &mut served, &Counters::Off);
+        crate::leaf::count(&channel, &mut served, &Counters::Off, &[]);
         let window = Window::new(inside.process.tgid, &channel);
         Guest {
             space: Arc::clone(&inside.process) as Arc<dyn AddressSpace>,
@@ -256,7 +256,7 @@ impl Context for Guest {
         self.kick.end();
         self.by_call = false;
         self.state_saved = false;
-        crate::leaf::count(&self.channel, &mut self.served, &self.counters);
+        crate::leaf::count(&self.channel, &mut self.served, &self.counters, &self.shared.shapes);
         match reason {
             Ok(word) if word & ((1 << REASON_BITS) - 1) == reason::CALLED => {
                 self.counters.add(Event::BySite, 1);
@@ -362,7 +362,7 @@ impl Context for Guest {
     }
 
     fn set_identity(&mut self, identity: &Identity) {
-        crate::leaf::serve(&self.channel, identity);
+        crate::leaf::serve(&self.channel, identity, &self.shared.shapes);
     }
 
     fn shared_words(&self) -> Arc<dyn SharedWords> {

@@ -1,7 +1,7 @@
 //! One system call.
 
 use abi::UserAddr;
-use platform::Pointee;
+use platform::{Place, Pointee};
 use sync::SysResult;
 use vfs::Capability;
 
@@ -20,6 +20,8 @@ pub struct Row {
     /// Prints one argument (by index).
     pub show: fn(usize, &[u64; 6], &mut Printer<'_>, Phase),
     pub support: Support,
+    /// The nearest place where a platform may serve it: there it says the same as the handler, or hands it over.
+    pub place: Place,
 }
 
 /// Serves a call with these argument registers.
@@ -118,25 +120,25 @@ impl SyscallReturn for Outcome {
     }
 }
 
-/// Makes the table. A row: `number name (argument: Type, …) = path::handler;`, with `, partial "what is missing"`
-/// before the semicolon, or `missing "why, or what it waits for"` in place of the handler; with `, needs CAPABILITY`
+/// Makes the table. A row: `number name (argument: Type, …) = path::handler;`, with `, partial "what is missing"` and `, in Stub` or
+/// `, in Delegated` (where else it may be served: [`Place`]) before the semicolon, or `missing "why, or what it waits for"` in place of the handler; with `, needs CAPABILITY`
 /// behind that where Linux refuses the call to users, who then shall hear that and not `ENOSYS`.
 macro_rules! syscalls {
     ($(
         $number:literal $name:ident ($($arg:ident : $type:ty),*)
-        $(missing $why:literal $(, needs $needs:ident)?)? $(= $handler:path)? $(, partial $note:literal)? ;
+        $(missing $why:literal $(, needs $needs:ident)?)? $(= $handler:path)? $(, partial $note:literal)? $(, in $place:ident)? ;
     )*) => {
         /// All rows, by number.
         pub static ROWS: &[$crate::syscall::Row] = &[$(
             $crate::syscall::row::row!(
-                ($number $name $($arg : $type),*) [$($handler)?] [$($note)?] [$($why $($needs)?)?]
+                ($number $name $($arg : $type),*) [$($handler)?] [$($note)?] [$($why $($needs)?)?] [$($place)?]
             )
         ),*];
     };
 }
 
 macro_rules! row {
-    (($number:literal $name:ident $($arg:ident : $type:ty),*) [$handler:path] [$($note:literal)?] []) => {
+    (($number:literal $name:ident $($arg:ident : $type:ty),*) [$handler:path] [$($note:literal)?] [] [$($place:ident)?]) => {
         $crate::syscall::Row {
             call: Some(|task, words| {
                 #[allow(unused_mut, unused_variables, reason = "rows without arguments")]
@@ -145,10 +147,11 @@ macro_rules! row {
                 $handler(task, $($arg),*).map($crate::syscall::SyscallReturn::outcome)
             }),
             support: $crate::syscall::row::support!($($note)?),
-            ..$crate::syscall::row::row!(($number $name $($arg : $type),*) [] [] [""])
+            place: $crate::syscall::row::place!($($place)?),
+            ..$crate::syscall::row::row!(($number $name $($arg : $type),*) [] [] [""] [])
         }
     };
-    (($number:literal $name:ident $($arg:ident : $type:ty),*) [] [] [$why:literal $($needs:ident)?]) => {
+    (($number:literal $name:ident $($arg:ident : $type:ty),*) [] [] [$why:literal $($needs:ident)?] []) => {
         $crate::syscall::Row {
             number: $number,
             name: stringify!($name),
@@ -180,6 +183,7 @@ macro_rules! row {
                 })*
             },
             support: $crate::syscall::Support::Missing($why),
+            place: platform::Place::Kernel,
         }
     };
 }
@@ -193,6 +197,15 @@ macro_rules! support {
     };
 }
 
+macro_rules! place {
+    () => {
+        platform::Place::Kernel
+    };
+    ($place:ident) => {
+        platform::Place::$place
+    };
+}
+
 macro_rules! needs {
     () => {
         None
@@ -202,4 +215,4 @@ macro_rules! needs {
     };
 }
 
-pub(crate) use {needs, row, support, syscalls};
+pub(crate) use {needs, place, row, support, syscalls};

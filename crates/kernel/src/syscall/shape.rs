@@ -9,7 +9,7 @@ pub fn shape(number: u16) -> CallShape {
     let Some(row) = table::row(number.into()).filter(|row| row.call.is_some()) else {
         return CallShape::default();
     };
-    let mut shape = CallShape::default();
+    let mut shape = CallShape { place: row.place, ..CallShape::default() };
     let mut places = shape.brings.iter_mut();
     let mut register = 0u8;
     for argument in row.arguments {
@@ -26,7 +26,7 @@ pub fn shape(number: u16) -> CallShape {
 
 #[cfg(test)]
 mod tests {
-    use platform::Pointee;
+    use platform::{Place, Pointee};
 
     use super::*;
 
@@ -37,12 +37,12 @@ mod tests {
     #[test]
     fn shapes_follow_from_types() {
         let rename = [Some((1, Pointee::String)), Some((3, Pointee::String))];
-        assert_eq!(shape_of("renameat2"), CallShape { brings: rename, answers: false });
+        assert_eq!(shape_of("renameat2"), CallShape { brings: rename, ..CallShape::default() });
         let stat = [Some((1, Pointee::String)), None];
-        assert_eq!(shape_of("newfstatat"), CallShape { brings: stat, answers: true });
+        assert_eq!(shape_of("newfstatat"), CallShape { brings: stat, answers: true, place: Place::Kernel });
         let write = [Some((1, Pointee::Elements(1))), None];
-        assert_eq!(shape_of("write"), CallShape { brings: write, answers: false });
-        assert_eq!(shape_of("getpid"), CallShape::default());
+        assert_eq!(shape_of("write"), CallShape { brings: write, answers: false, place: Place::Delegated });
+        assert_eq!(shape_of("getpid"), CallShape { place: Place::Stub, ..CallShape::default() });
         assert_eq!(shape(u16::MAX), CallShape::default());
     }
 

@@ -12,7 +12,7 @@ syscalls! {
     128 rt_sigtimedwait (set: In<SigSet>, info: Out<Siginfo>, timeout: In<Timespec>, set_size: usize) = signal::syscalls::sys_rt_sigtimedwait;
     129 rt_sigqueueinfo (pid: Pid, signal: Signal, info: In<Siginfo>) = signal::syscalls::sys_rt_sigqueueinfo;
     130 rt_sigsuspend (set: In<SigSet>, set_size: usize) = signal::syscalls::sys_rt_sigsuspend;
-    131 sigaltstack (new: In<Sigaltstack>, old: Out<Sigaltstack>) = signal::syscalls::sys_sigaltstack;
+    131 sigaltstack (new: In<Sigaltstack>, old: Out<Sigaltstack>) = signal::syscalls::sys_sigaltstack, in Stub;
     132 utime (path: UserCStr, times: In<Utimbuf>) = fs::names::sys_utime;
     133 mknod (path: UserCStr, mode: FileMode, device: Device) = fs::open::sys_mknod;
     134 uselib (path: UserCStr) missing "Linux on x86-64 has none";
@@ -67,7 +67,7 @@ syscalls! {
     183 afs_syscall (arg1: Hex, arg2: Hex, arg3: Hex, arg4: Hex, arg5: Hex) missing "Linux never had it";
     184 tuxcall (arg1: Hex, arg2: Hex, arg3: Hex) missing "Linux never had it";
     185 security (arg1: Hex, arg2: Hex, arg3: Hex) missing "Linux never had it";
-    186 gettid () = task::ids::sys_gettid;
+    186 gettid () = task::ids::sys_gettid, in Stub;
     187 readahead (fd: Fd, offset: i64, count: usize) = fs::rw::sys_readahead;
     188 setxattr (path: UserCStr, name: UserCStr, value: InBuf, flags: XattrFlags) = fs::xattr::sys_setxattr;
     189 lsetxattr (path: UserCStr, name: UserCStr, value: InBuf, flags: XattrFlags) = fs::xattr::sys_lsetxattr;
@@ -83,7 +83,7 @@ syscalls! {
     199 fremovexattr (fd: Fd, name: UserCStr) = fs::xattr::sys_fremovexattr;
     200 tkill (tid: Pid, signal: Signal) = signal::syscalls::sys_tkill;
     201 time (time: Out<i64>) = time::clock::sys_time;
-    202 futex (uaddr: UserAddr, op: FutexOperation, val: u32, timeout: FutexTimeout, uaddr2: FutexSecond, val3: FutexThird) = futex::sys_futex, partial "no priority inheritance";
+    202 futex (uaddr: UserAddr, op: FutexOperation, val: u32, timeout: FutexTimeout, uaddr2: FutexSecond, val3: FutexThird) = futex::sys_futex, partial "no priority inheritance", in Stub;
     203 sched_setaffinity (pid: Pid, mask: InCpuMask) = sched::affinity::sys_sched_setaffinity;
     204 sched_getaffinity (pid: Pid, mask: OutCpuMask) = sched::affinity::sys_sched_getaffinity;
     205 set_thread_area (desc: InOut<UserDesc>) missing "Linux on x86-64 has none";

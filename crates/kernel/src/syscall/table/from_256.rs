@@ -48,8 +48,8 @@ syscalls! {
     292 dup3 (old: Fd, new: Fd, flags: OpenFlags) = fs::open::sys_dup3;
     293 pipe2 (fds: Out<[i32; 2]>, flags: PipeFlags) = fs::pipe::sys_pipe2;
     294 inotify_init1 (flags: InotifyInitFlags) missing "no inotify yet";
-    295 preadv (fd: Fd, vec: OutVec, offset: i64, offset_high: u64) = fs::rw::sys_preadv;
-    296 pwritev (fd: Fd, vec: IoVec, offset: i64, offset_high: u64) = fs::rw::sys_pwritev;
+    295 preadv (fd: Fd, vec: OutVec, offset: i64, offset_high: u64) = fs::rw::sys_preadv, in Delegated;
+    296 pwritev (fd: Fd, vec: IoVec, offset: i64, offset_high: u64) = fs::rw::sys_pwritev, in Delegated;
     297 rt_tgsigqueueinfo (pid: Pid, tid: Pid, signal: Signal, info: In<Siginfo>) = signal::syscalls::sys_rt_tgsigqueueinfo;
     298 perf_event_open (attr: UserAddr, pid: Pid, cpu: i32, group: Fd, flags: PerfFlags) missing "no performance events";
     299 recvmmsg (fd: Fd, messages: UserAddr, count: u32, flags: MsgFlags, timeout: InOut<Timespec>) = socket::sys_recvmmsg;
@@ -62,7 +62,7 @@ syscalls! {
     306 syncfs (fd: Fd) = fs::rw::sys_syncfs;
     307 sendmmsg (fd: Fd, messages: UserAddr, count: u32, flags: MsgFlags) = socket::sys_sendmmsg;
     308 setns (fd: Fd, kind: CloneFlags) missing "no name spaces yet";
-    309 getcpu (cpu: Out<u32>, node: Out<u32>, cache: UserAddr) = sched::affinity::sys_getcpu;
+    309 getcpu (cpu: Out<u32>, node: Out<u32>, cache: UserAddr) = sched::affinity::sys_getcpu, in Stub;
     310 process_vm_readv (pid: Pid, local: IoVec, remote: RemoteVec, flags: u64) = mm::other::sys_process_vm_readv;
     311 process_vm_writev (pid: Pid, local: IoVec, remote: RemoteVec, flags: u64) = mm::other::sys_process_vm_writev;
     312 kcmp (pid1: Pid, pid2: Pid, kind: KcmpType, first: u64, second: u64) = task::unshare::sys_kcmp;
