@@ -74,7 +74,7 @@ pub trait Adversary {
 }
 
 /// The fields of a channel: where each begins, and its bytes.
-pub const FIELDS: [(u64, u64); 39] = [
+pub const FIELDS: [(u64, u64); 40] = [
     (TO_KERNEL, 4),
     (TO_GUEST, 4),
     (REASON, 4),
@@ -103,6 +103,7 @@ pub const FIELDS: [(u64, u64); 39] = [
     (KEPT, 40),
     (BLOCKED, 24),
     (ALTERNATE, 24),
+    (ARRIVED, 4),
     (DISPATCH, DISPATCHED),
     (MESSAGE, 0x80),
     (PASSED, 128),
