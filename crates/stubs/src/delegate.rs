@@ -49,6 +49,14 @@ struct Numbers {
     leaving: AtomicBool,
 }
 
+impl Numbers {
+    /// The thread closes these when it is next in the kernel's hands. `leaving`: of its state.
+    fn leave(&self, leaving: &mut Vec<u32>, numbers: &[u32]) {
+        leaving.extend_from_slice(numbers);
+        self.leaving.store(true, Ordering::Release);
+    }
+}
+
 /// A descriptor that the call which is being served has taken away from another thread.
 pub(crate) struct Claim {
     from: Arc<Numbers>,
@@ -112,8 +120,7 @@ impl Handed {
         if taken.is_empty() || self.is_claimed(&taken) {
             return false;
         }
-        leaving.append(&mut taken);
-        self.numbers.leaving.store(true, Ordering::Release);
+        self.numbers.leave(leaving, &taken);
         true
     }
 
@@ -275,14 +282,13 @@ impl Guest {
         for Claim { from, number } in claims {
             let mut theirs = from.state.lock();
             if !theirs.ended {
-                theirs.leaving.push(number);
-                from.leaving.store(true, Ordering::Release);
+                from.leave(&mut theirs.leaving, &[number]);
                 continue;
             }
             drop(theirs);
             // Nobody uses it any more.
-            self.handed.numbers.state.lock().leaving.push(number);
-            self.handed.numbers.leaving.store(true, Ordering::Release);
+            let own = &self.handed.numbers;
+            own.leave(&mut own.state.lock().leaving, &[number]);
         }
         Ok(())
     }

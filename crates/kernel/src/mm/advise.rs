@@ -37,12 +37,7 @@ impl CurrentTask {
             return;
         }
         // A task that begins meanwhile sees the mark.
-        for other in self.kernel().tasks.lock().tasks.values() {
-            let shares = other.shared.lock().mm.as_ref().is_some_and(|mm| mm.shares_with(&self.mm));
-            if shares {
-                other.words().set_advice_is_free(false);
-            }
-        }
+        self.users_of_memory().iter().for_each(|task| task.words().set_advice_is_free(false));
     }
 }
 

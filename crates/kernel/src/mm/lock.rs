@@ -28,18 +28,12 @@ impl CurrentTask {
         Ok(())
     }
 
-    /// Sets or clears locks on `[start, end)`; `ENOMEM` at the first hole, what lies before it being changed. What may be
-    /// dropped is not locked.
+    /// Sets or clears locks on `[start, end)`; `ENOMEM` at the first hole, what lies before it being changed.
     fn set_locks(&mut self, start: u64, end: u64, locks: VmaFlags) -> SysResult<()> {
         self.mm.refresh_holes(start, end);
         let mut record = self.mm.record();
         let mapped = record.vmas.mapped_until(start, end);
-        record.vmas.update(start, mapped, |vma| {
-            if !vma.flags.contains(VmaFlags::DROPPABLE) {
-                vma.flags.remove(LOCKS);
-                vma.flags |= locks;
-            }
-        });
+        record.vmas.update(start, mapped, |vma| set_lock(vma, locks));
         if mapped < end { Err(Errno::ENOMEM.into()) } else { Ok(()) }
     }
 
@@ -63,6 +57,14 @@ impl CurrentTask {
             self.host_calls(&[HostCall::Advise { addr: UserAddr(from), len: to - from, advice: advice.0 }])?;
         }
         Ok(())
+    }
+}
+
+/// Sets or clears the locks of a mapping. What may be dropped is not locked.
+fn set_lock(vma: &mut Vma, locks: VmaFlags) {
+    if !vma.flags.contains(VmaFlags::DROPPABLE) {
+        vma.flags.remove(LOCKS);
+        vma.flags |= locks;
     }
 }
 
@@ -152,12 +154,7 @@ pub fn sys_mlockall(task: &mut CurrentTask, flags: MclFlags) -> SysResult<()> {
             return Ok(());
         }
         let locks = if on_fault { LOCKS } else { VmaFlags::LOCKED };
-        record.vmas.update(0, GUEST_TOP, |vma| {
-            if !vma.flags.contains(VmaFlags::DROPPABLE) {
-                vma.flags.remove(LOCKS);
-                vma.flags |= locks;
-            }
-        });
+        record.vmas.update(0, GUEST_TOP, |vma| set_lock(vma, locks));
     }
     // Linux ignores what cannot be brought in.
     let _ = task.populate_locked(0, GUEST_TOP);

@@ -201,14 +201,8 @@ impl CurrentTask {
     /// Waits until no other guest thread can be in these, which nothing leads to any more: those that run are called in; those
     /// that do not leave them before they do ([`follow_moves`](Self::follow_moves)).
     fn have_others_leave(&self, one: &Trampolines) -> SysResult<()> {
-        let others: Vec<Arc<Task>> = {
-            let tasks = self.kernel().tasks.lock();
-            let shares = |task: &&Arc<Task>| {
-                !Arc::ptr_eq(task, &self.task)
-                    && task.shared.lock().mm.as_ref().is_some_and(|mm| mm.shares_with(&self.mm))
-            };
-            tasks.tasks.values().filter(shares).cloned().collect()
-        };
+        let mut others = self.users_of_memory();
+        others.retain(|task| !Arc::ptr_eq(task, &self.task));
         let moved = {
             let mut record = self.mm.record();
             let moved = self.mm.moved() + 1;

@@ -159,6 +159,13 @@ impl CurrentTask {
         }
     }
 
+    /// The tasks that use its memory, itself among them.
+    pub(crate) fn users_of_memory(&self) -> Vec<Arc<Task>> {
+        let shares =
+            |task: &&Arc<Task>| task.shared.lock().mm.as_ref().is_some_and(|mm| mm.shares_with(&self.mm));
+        self.kernel().tasks.lock().tasks.values().filter(shares).cloned().collect()
+    }
+
     pub fn set_mm(&mut self, mm: Arc<Mm>) {
         self.mm = mm;
         self.task.has_left.store(self.mm.moved(), Ordering::SeqCst);
