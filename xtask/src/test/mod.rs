@@ -200,6 +200,7 @@ pub(crate) fn run(workspace: &Path, options: &Options) -> Result<bool> {
     let all = options.family.is_none() && options.filter.is_none();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .context("becoming the reaper of what tests leave behind")?;
+    setup::space(&plan);
     if !options.no_install {
         setup::packages(&plan);
     }
@@ -228,6 +229,7 @@ pub(crate) fn run(workspace: &Path, options: &Options) -> Result<bool> {
         programs_stage(&plan, all)?;
     }
     setup::left_behind(&plan);
+    setup::space(&plan);
     Ok(plan.report.finish())
 }
 

@@ -33,6 +33,26 @@ const NEEDED: [(&str, &str); 21] = [
     ("strip", "binutils"),
 ];
 
+/// Bytes that a build from a fresh clone and the tests write: below that the disk is told to be short.
+const NEEDED_SPACE: u64 = 8 << 30;
+
+/// Says whether the disks of the build and of scratch files have room. Without it each build and half of the tests fail
+/// in a way of their own.
+pub(crate) fn space(plan: &Plan) {
+    for place in [plan.workspace.as_path(), plan.scratch.path()] {
+        let Ok(disk) = rustix::fs::statvfs(place) else { continue };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if free < NEEDED_SPACE {
+            plan.report.line(&format!(
+                "short of space: {} MiB are left on the disk of {}, a build from nothing and the tests write up to {} MiB",
+                free >> 20,
+                place.display(),
+                NEEDED_SPACE >> 20
+            ));
+        }
+    }
+}
+
 /// Whether a command is on the PATH that tests use.
 pub(crate) fn has(command: &str) -> bool {
     super::process::PATH.split(':').any(|dir| Path::new(dir).join(command).exists())
