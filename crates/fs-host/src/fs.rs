@@ -18,6 +18,7 @@ use crate::blocked::Blocked;
 use crate::check::{self, Verdict};
 use crate::descriptors::{Descriptors, DirFd};
 use crate::error::{errno, retry};
+use crate::kept::Kept;
 use crate::moves::Moves;
 use crate::node::HostNode;
 use crate::stat::{FileId, HostStat};
@@ -33,6 +34,7 @@ pub struct HostFs {
     /// The host's `/proc/self/fd`, through which a descriptor is opened again.
     pub(crate) proc_fd: OwnedFd,
     pub(crate) descriptors: Descriptors,
+    pub(crate) kept: Kept,
     pub(crate) moves: Moves,
     dev: u64,
     /// The `st_dev` shown for each of the host's.
@@ -104,11 +106,11 @@ impl HostFs {
         if !matches!(root_type, FileType::DIR | FileType::REG) {
             return Err(OpenError::Special);
         }
-        match check::of(&root, stat.mount)? {
-            Verdict::Plain => {}
-            Verdict::IfNamed if options.named => {}
+        let kept = match check::of(&root, stat.mount)? {
+            Verdict::Plain => Kept::new(Some(stat.mount)),
+            Verdict::IfNamed if options.named => Kept::new(None),
             _ => return Err(OpenError::Refused),
-        }
+        };
         let dev = vfs::anonymous_dev();
         Ok(Arc::new_cyclic(|me| HostFs {
             me: me.clone(),
@@ -117,6 +119,7 @@ impl HostFs {
             root_type,
             proc_fd,
             descriptors: Descriptors::default(),
+            kept,
             moves: Moves::default(),
             dev,
             devices: Mutex::new(SmallVec::from_iter([(stat.id.dev, dev)])),
@@ -222,11 +225,17 @@ impl HostFs {
     ) -> rustix::io::Result<T> {
         match retry(&call) {
             Err(HostErrno::MFILE | HostErrno::NFILE) => {
-                self.descriptors.shrink();
+                self.shrink_descriptors();
                 retry(&call)
             }
             other => other,
         }
+    }
+
+    /// Closes descriptors that are only kept to be quick.
+    pub(crate) fn shrink_descriptors(&self) {
+        self.kept.clear();
+        self.descriptors.shrink();
     }
 
     /// Opens `name` in `dir` with `O_PATH`, following nothing. With `cross`, also into another mount: the caller

@@ -15,7 +15,7 @@
 //!   attributes of our own (`user.umlaut.*`, in [`record`]), which guests can neither read nor write.
 //!
 //! An inode holds no descriptor: it knows its *places* (parent and name, several for hard links). Descriptors of
-//! directories are cached, a bounded number of them. When the host's tree has moved below our feet, an operation
+//! directories are cached, a bounded number of them, and of a few files that are opened again and again ([`kept`]). When the host's tree has moved below our feet, an operation
 //! fails with `ESTALE`, and the path walk looks names up afresh.
 //!
 //! # Owners
@@ -42,6 +42,7 @@ mod dir;
 mod error;
 mod file;
 mod fs;
+mod kept;
 mod locks;
 mod moves;
 mod node;

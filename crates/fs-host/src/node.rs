@@ -13,9 +13,11 @@ use vfs::{Attributes, Inode};
 
 use crate::descriptors::DirFd;
 use crate::error::{moved, stale};
+use crate::kept::Opens;
 use crate::locks::HostLocks;
 use crate::places::Places;
 use crate::record::Record;
+use crate::seen;
 use crate::side::Side;
 use crate::stat::{FileId, HostStat};
 use crate::{HostFs, View};
@@ -34,6 +36,7 @@ pub(crate) struct HostNode {
     used: AtomicBool,
     /// Its mode was last seen to have set-id bits.
     set_id: AtomicBool,
+    pub(crate) opens: Opens,
     /// Held over a change of owner or mode, which reads, decides and writes.
     pub(crate) changes: Mutex<InodeLevel, ()>,
     /// For directories: what their side file says, once it was read. The lock is held over host calls on that file,
@@ -94,6 +97,7 @@ impl HostNode {
             state: Mutex::default(),
             used: AtomicBool::new(false),
             set_id: AtomicBool::new(false),
+            opens: Opens::default(),
             changes: Mutex::default(),
             side: Mutex::default(),
         }
@@ -298,19 +302,25 @@ impl HostNode {
         self.at_a_place(|dir, name| self.open_in(dir, name, OFlags::empty())).map(|(fd, _)| Handle::Path(fd))
     }
 
-    /// The same for what is no directory, and what the host says of the file behind it now.
-    pub(crate) fn handle_and_stat(&self) -> SysResult<(Handle, HostStat)> {
+    /// The same for a regular file that is to be opened by its name.
+    pub(crate) fn handle_to_open(&self, this: &Arc<Inode>) -> SysResult<Handle> {
         if self.is_root() {
-            let root = self.fs.root_fd.clone();
-            let stat = HostStat::of(&root.fd).map_err(moved)?;
-            return Ok((Handle::Dir(root), stat));
+            return Ok(Handle::Dir(self.fs.root_fd.clone()));
         }
         if let Some(file) = self.open_file() {
-            let stat = HostStat::of(&file).map_err(moved)?;
-            return Ok((Handle::Open(file), stat));
+            return Ok(Handle::Open(file));
         }
-        let opened = self.at_a_place(|dir, name| self.open_in(dir, name, OFlags::empty()));
-        opened.map(|(fd, stat)| (Handle::Path(fd), stat))
+        // This operation has asked what the name leads to: a descriptor of just that will do.
+        let found = seen::found(&self.fs, self.id);
+        if let Some(held) = found.and_then(|stat| self.fs.kept.get(&self.opens, &stat)) {
+            return Ok(Handle::Open(held));
+        }
+        let (fd, stat) = self.at_a_place(|dir, name| self.open_in(dir, name, OFlags::empty()))?;
+        // Never open what only was a regular file when it was looked up.
+        if stat.file_type() != this.file_type {
+            return Err(stale());
+        }
+        Ok(self.fs.kept.note(&self.opens, &stat, fd))
     }
 
     /// What the host says of it now.
@@ -346,6 +356,7 @@ fn has_set_id(mode: FileMode) -> bool {
 impl Drop for HostNode {
     /// Lets go of the chain of parents one by one: dropped each by the next, a deep tree would exhaust the stack.
     fn drop(&mut self) {
+        self.fs.kept.forget(&self.opens, self.id);
         let mut places = std::mem::take(&mut self.state.get_mut().places);
         while let Some(place) = places.pop() {
             if let Some(inode) = Arc::into_inner(place.dir)

@@ -101,7 +101,7 @@ impl HostNode {
         if let Ok(file) = host::descriptors::for_guest(self.reopen(this, handle, flags)?) {
             return Ok(file);
         }
-        self.fs.descriptors.shrink();
+        self.fs.shrink_descriptors();
         let file = self.reopen(this, handle, flags)?;
         host::descriptors::for_guest(file).map_err(|_| Errno::ENFILE.into())
     }
@@ -110,11 +110,7 @@ impl HostNode {
         if flags.is_writable() && !self.fs.options.writable {
             return Err(Errno::EROFS.into());
         }
-        // Never open what only was a regular file when it was looked up.
-        let (handle, stat) = self.handle_and_stat()?;
-        if stat.id != self.id || stat.file_type() != FileType::REG {
-            return Err(stale());
-        }
+        let handle = self.handle_to_open(this)?;
         let passed = flags.bits() & HOST_OPEN_FLAGS;
         let file = match self.open_for_guest(this, &handle, OFlags::from_bits_retain(passed)) {
             // O_NOATIME is the owner's; the guest's idea of the owner is not the host's.

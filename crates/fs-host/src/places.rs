@@ -104,6 +104,7 @@ impl HostNode {
     pub(crate) fn remove_place(&self, dir: &Arc<Inode>, name: &[u8]) {
         let removed = self.with_places(|places| remove(places, dir, name));
         drop(removed);
+        self.fs.kept.forget(&self.opens, self.id);
     }
 
     pub(crate) fn places(&self) -> Places {

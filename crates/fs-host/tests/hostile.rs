@@ -103,6 +103,11 @@ fn exchange(a: &Path, b: &Path) {
 
 /// Everything that a guest can do with a directory and a file in it; what fails fails.
 fn poke(host: &Arc<HostFs>, round: u64) {
+    let paths = Paths::new(host);
+    for flags in [OpenFlags::RDONLY, OpenFlags::RDWR, OpenFlags::RDONLY] {
+        let content = paths.open("/dir/file", flags).and_then(|file| read_file(&file));
+        assert!(content.is_err() || content.is_ok_and(|content| content != CANARY), "the canary was read");
+    }
     let root = host.root();
     let Ok(dir) = root.ops.lookup(&root, b"dir") else { return };
     if let Ok(file) = dir.ops.lookup(&dir, b"file") {
@@ -329,6 +334,8 @@ fn mounts_that_come_and_go_show_nothing_of_the_host_kernel() {
         let host = HostFs::open(dir.path(), options).expect("served");
         let before = walk(&host, "p").expect("a directory");
         create(&before, "mine", NewNodeKind::File, 0o644).expect("created");
+        let paths = Paths::new(&host);
+        paths.hold("/file");
         mount(&["-t", "proc", "proc", "p"]);
         mount(&["--bind", "/proc/self", "q"]);
         mount(&["--bind", "/proc/version", "file"]);
@@ -350,6 +357,9 @@ fn mounts_that_come_and_go_show_nothing_of_the_host_kernel() {
         }
         assert_eq!(read(&walk(&host, "file").expect("a stand-in")).expect("read"), b"");
         assert!(open(&walk(&host, "file").expect("a stand-in"), OpenFlags::WRONLY).is_err());
+        let by_path = paths.open("/file", OpenFlags::RDONLY).expect("a stand-in");
+        assert_eq!(read_file(&by_path).expect("read"), b"");
+        assert!(paths.open("/file", OpenFlags::WRONLY).is_err());
         let shown = submounts == fs_host::Submounts::Shown;
         assert_eq!(
             names(&walk(&host, "disk").expect("found")).expect("listed"),

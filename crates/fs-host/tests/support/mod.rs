@@ -163,3 +163,56 @@ pub(crate) fn create(
 pub(crate) fn errno<T>(result: SysResult<T>) -> Option<Errno> {
     result.err().and_then(SysError::errno)
 }
+
+/// Opens by path, as guests do.
+pub(crate) struct Paths {
+    mounts: Arc<vfs::MountTable>,
+    files: vfs::FdTable,
+    caller: TestCaller,
+}
+
+impl Paths {
+    pub(crate) fn new(host: &Arc<fs_host::HostFs>) -> Paths {
+        Paths::with_flags(host, vfs::MountFlags::empty())
+    }
+
+    pub(crate) fn with_flags(host: &Arc<fs_host::HostFs>, flags: vfs::MountFlags) -> Paths {
+        let fs = host.clone() as Arc<dyn FileSystem>;
+        Paths {
+            mounts: vfs::MountTable::new(&fs, "host", flags),
+            files: vfs::FdTable::new(),
+            caller: TestCaller::root(),
+        }
+    }
+
+    fn context(&self) -> vfs::FsContext<'_> {
+        let root = self.mounts.root().expect("a root");
+        vfs::FsContext::new(
+            &self.mounts,
+            root.clone(),
+            root,
+            0,
+            &self.files,
+            &self.caller,
+            &vfs::NoSpecialFiles,
+        )
+    }
+
+    pub(crate) fn open(&self, path: &str, flags: OpenFlags) -> SysResult<Arc<FileDescription>> {
+        let request = vfs::ops::OpenRequest::open(flags, 0o644)?;
+        vfs::ops::open(&self.context(), abi::AT_FDCWD, path.as_bytes(), &request)
+    }
+
+    /// Opens and closes it often enough for the file system to hold it.
+    pub(crate) fn hold(&self, path: &str) {
+        for _ in 0..3 {
+            self.open(path, OpenFlags::RDONLY).expect("opened");
+        }
+    }
+
+    /// Does something as one operation.
+    pub(crate) fn during<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _context = self.context();
+        act()
+    }
+}
