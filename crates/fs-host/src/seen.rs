@@ -30,7 +30,8 @@ fn key(fs: &Arc<HostFs>) -> usize {
 pub(crate) fn note(fs: &Arc<HostFs>, stat: &HostStat) {
     let operation = Operation::current();
     LAST.with_borrow_mut(|last| {
-        *last = operation.map(|operation| Seen { operation, fs: key(fs), stat: *stat, told: Cell::new(false) });
+        *last =
+            operation.map(|operation| Seen { operation, fs: key(fs), stat: *stat, told: Cell::new(false) });
     });
 }
 
@@ -39,7 +40,11 @@ fn of<T>(fs: &Arc<HostFs>, id: FileId, tell: impl FnOnce(&Seen) -> Option<T>) ->
     let operation = Operation::current()?;
     LAST.with_borrow(|last| {
         let seen = last.as_ref()?;
-        if seen.operation == operation && seen.fs == key(fs) && seen.stat.id == id { tell(seen) } else { None }
+        if seen.operation == operation && seen.fs == key(fs) && seen.stat.id == id {
+            tell(seen)
+        } else {
+            None
+        }
     })
 }
 
