@@ -1,7 +1,7 @@
 //! Kicks, and blocking host calls.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
 
 use abi::Errno;
 
@@ -89,17 +89,10 @@ fn kick_ends_futex(platform: &dyn Platform) {
 fn kick_and_host_calls(platform: &dyn Platform) {
     let mut guest = Guest::new(platform, Code::new().call(1, &[]));
     let kick = guest.context.interrupter();
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                kick.interrupt();
-                std::thread::yield_now();
-            }
-        });
+    let work = || {
         let deadline = Instant::now() + Duration::from_millis(300);
         let mut rounds = 0u64;
-        while Instant::now() < deadline {
+        while rounds < 2 || Instant::now() < deadline {
             let at = 0x3000_0000 + rounds % 16 * 4 * PAGE;
             guest.calls(&[map(at, PAGE, RW), map(at + PAGE, PAGE, RW)]).unwrap();
             assert!(guest.put(at, b"x"));
@@ -110,9 +103,8 @@ fn kick_and_host_calls(platform: &dyn Platform) {
             guest.load(CODE, Code::new().call(1, &[]));
             rounds += 1;
         }
-        stop.store(true, Ordering::Relaxed);
-        assert!(rounds > 1);
-    });
+    };
+    beside(|| kick.interrupt(), work);
 }
 
 fn storm(platform: &dyn Platform) {
@@ -131,24 +123,39 @@ fn storm(platform: &dyn Platform) {
 /// Another thread posts numbers and kicks after each; the guest spins. Each must be seen in time.
 fn none_lost(platform: &dyn Platform) {
     const ROUNDS: u64 = 500;
+    /// How often the other thread looks before it pauses.
+    const LOOKS: u32 = 1000;
     let mut guest = Guest::new(platform, Code::new().spin());
     let kick: Arc<dyn Interrupter> = guest.context.interrupter();
+    let end_if_lost = EndIfFailed(Arc::clone(&guest.space));
     let (posted, seen) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (posted, seen) = (&posted, &seen);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        scope.spawn(move || {
+            let _end = end_if_lost;
             for number in 1..=ROUNDS {
                 posted.store(number, Ordering::Release);
                 kick.interrupt();
-                let deadline = Instant::now() + Duration::from_secs(10);
+                let deadline = Instant::now() + Duration::from_secs(60);
+                let mut looks = 0u32;
                 while seen.load(Ordering::Acquire) < number {
+                    looks += 1;
+                    if !looks.is_multiple_of(LOOKS) {
+                        std::hint::spin_loop();
+                        continue;
+                    }
                     assert!(Instant::now() < deadline, "kick {number} was lost");
-                    std::hint::spin_loop();
-                    std::thread::yield_now();
+                    pause();
                 }
             }
         });
         while seen.load(Ordering::Relaxed) < ROUNDS {
-            assert_eq!(guest.context.run(), Trap::Interrupted);
+            let trap = guest.context.run();
+            if trap != Trap::Interrupted {
+                // Nobody is to wait for this thread.
+                seen.store(u64::MAX, Ordering::Release);
+                panic!("{trap:?} instead of an interruption");
+            }
             seen.store(posted.load(Ordering::Acquire), Ordering::Release);
         }
     });
@@ -187,9 +194,10 @@ fn futexes(platform: &dyn Platform) {
     let new = guest.context.new_thread().unwrap();
     let space = Arc::clone(&guest.space);
     std::thread::scope(|scope| {
+        let _end = EndIfFailed(Arc::clone(&guest.space));
         let waiter = scope.spawn(move || Guest::bind(&space, new).call(wait_on(DATA, 0, None)));
-        while guest.call(wake(DATA, 1)) == Ok(0) {
-            std::thread::yield_now();
+        while !waiter.is_finished() && guest.call(wake(DATA, 1)) == Ok(0) {
+            pause();
         }
         assert_eq!(waiter.join().unwrap(), Ok(0));
     });
@@ -207,9 +215,10 @@ fn requeue(platform: &dyn Platform) {
     let wake = HostCall::Futex(FutexCall { op: libc::FUTEX_WAKE.cast_unsigned(), val: 1, ..futex(DATA + 8) });
     assert_eq!(guest.call(move_waiters(1)), Err(HostCallError::Failed(Errno::EAGAIN)));
     std::thread::scope(|scope| {
+        let _end = EndIfFailed(Arc::clone(&guest.space));
         let waiter = scope.spawn(move || Guest::bind(&space, new).call(wait_on(DATA, 0, None)));
-        while guest.call(move_waiters(0)) == Ok(0) {
-            std::thread::yield_now();
+        while !waiter.is_finished() && guest.call(move_waiters(0)) == Ok(0) {
+            pause();
         }
         assert_eq!(guest.call(wake), Ok(1));
         assert_eq!(waiter.join().unwrap(), Ok(0));

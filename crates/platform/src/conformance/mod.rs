@@ -14,6 +14,8 @@ mod steps;
 mod threads;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use abi::UserAddr;
 
@@ -141,6 +143,49 @@ impl Guest {
     }
 }
 
+/// Ends a guest process if the test's thread that holds this panics: else others that run its threads would not come back,
+/// and the test would hang instead of failing.
+struct EndIfFailed(Arc<dyn AddressSpace>);
+
+impl Drop for EndIfFailed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.kill();
+        }
+    }
+}
+
+/// Does `act` all the time on a thread of its own while `work` goes on, however that ends. In bursts: in between whoever is
+/// disturbed by it gets time, on one CPU too and where the host gives guests less of it than us.
+fn beside(act: impl Fn() + Sync, work: impl FnOnce()) {
+    const BURST: u32 = 32;
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                for _ in 0..BURST {
+                    act();
+                    std::thread::yield_now();
+                }
+                pause();
+            }
+        });
+        let _stop = Stop(&stop);
+        work();
+    });
+}
+
+/// Leaves the CPU to others for a moment.
+fn pause() {
+    std::thread::sleep(Duration::from_micros(50));
+}
+
 fn word(space: &dyn AddressSpace, at: u64) -> u64 {
     let mut bytes = [0; 8];
     assert_eq!(space.read(&[range(at, 8)], &mut bytes, Reach::Mapped), 8, "reading a word at {at:#x}");
@@ -154,4 +199,27 @@ fn range(start: u64, len: usize) -> GuestRange {
 /// A private anonymous mapping at a fixed place.
 fn map(addr: u64, len: u64, prot: u32) -> HostCall<'static> {
     HostCall::Map { addr: UserAddr(addr), len, prot, flags: PRIVATE, file: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_does_not_hang() {
+        let fails = || beside(|| {}, || panic!("as wanted"));
+        assert!(std::panic::catch_unwind(fails).is_err());
+        let fails = || {
+            let mut guest = Guest::new(&crate::mock::Mock::new(), Code::new().spin());
+            let space = Arc::clone(&guest.space);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _end = EndIfFailed(space);
+                    panic!("as wanted");
+                });
+                assert!(matches!(guest.trap(), Trap::Died(_)));
+            });
+        };
+        assert!(std::panic::catch_unwind(fails).is_err());
+    }
 }

@@ -90,7 +90,9 @@ fn first_thread_ends(platform: &dyn Platform) {
 fn kill_all(platform: &dyn Platform) {
     let mut guest = Guest::new(platform, Code::new().spin());
     let dead = Trap::Died(ExitStatus::Killed(libc::SIGKILL));
+    let end_if_failed = EndIfFailed(Arc::clone(&guest.space));
     std::thread::scope(|scope| {
+        let _end = end_if_failed;
         for _ in 0..3 {
             let new = guest.context.new_thread().expect("new_thread");
             let space = Arc::clone(&guest.space);
