@@ -23,6 +23,7 @@ pub fn set_limits(pid: i32, data: Option<u64>) -> io::Result<()> {
     if let Err(error) = host::user::as_guests(write) {
         tracing::debug!(%error, "guest processes do not go first when memory runs out");
     }
+    weigh_as_own_session(pid);
     let pid = Pid::from_raw(pid);
     // A core limit of 1 stops core pipes too, which 0 does not (fs/coredump.c).
     let limits =
@@ -37,6 +38,22 @@ pub fn set_limits(pid: i32, data: Option<u64>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// To the host's scheduler the guests' session is a group beside ours (sched(7): autogroup), and as heavy as any. It gets the
+/// weight that ours has been given: else guests would go before what they are to stand behind, or get no time beside a
+/// kernel thread of their own that computes.
+fn weigh_as_own_session(pid: i32) {
+    // "/autogroup-25 nice 0"; nothing, or no such file, where the host does not group sessions.
+    let own = std::fs::read_to_string("/proc/self/autogroup").unwrap_or_default();
+    let Some((_, nice)) = own.trim_end().rsplit_once(" nice ").filter(|(_, nice)| *nice != "0") else {
+        return;
+    };
+    let write = || std::fs::write(format!("/proc/{pid}/autogroup"), nice);
+    if let Err(error) = host::user::as_guests(write) {
+        // EAGAIN too: the host takes one of these in a tenth of a second from those without CAP_SYS_ADMIN.
+        tracing::debug!(%error, "the guests' session has not the weight of umlaut's");
+    }
 }
 
 /// Tries whether the kernel may copy memory of a guest process: all that guests hand it comes by that.
