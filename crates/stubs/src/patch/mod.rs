@@ -5,9 +5,10 @@
 //! of instructions moves, so a stray jump to it still works, by SIGSYS. Trampolines lie behind the file's last
 //! segment, so their distance is the same in every process, and one sealed memory file serves them all.
 //!
-//! `sites` finds, `trampoline` writes, `elf` says where the text is, `explain` tells the user; [`Patcher`] keeps what
-//! it has done: by the file's identity and times, or by its bytes where guests may write to it.
+//! `sites` finds, `trampoline` writes, `elf` says where the text is, `copy` holds it meanwhile, `explain` tells the user;
+//! [`Patcher`] keeps what it has done: by the file's identity and times, or by its bytes where guests may write to it.
 
+mod copy;
 mod elf;
 mod explain;
 mod sites;
@@ -16,8 +17,8 @@ mod trampoline;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -26,8 +27,8 @@ use abi::PAGE_SIZE;
 use parking_lot::Mutex;
 use platform::PatchedProgram;
 
+use copy::Copy;
 pub use explain::{ExplainedSite, Shape, explain};
-use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 pub use sites::Left;
 
 /// Text longer than this is left alone: looking through it would delay the program's start.
@@ -77,7 +78,7 @@ impl Patcher {
         let told = |error: io::Error| tracing::debug!(%error, "a program is not patched");
         let Some(version) = version(file).filter(|version| version.tells_of_writes(file)) else {
             let (span, text) = read_text(file).map_err(told).ok()?.ok()?;
-            let kept = self.kept(Key::Digest(self.digest.hash_one((span, &text))));
+            let kept = self.kept(Key::Digest(self.digest.hash_one((span, &text[..]))));
             return kept.get_or_init(|| self.make(span, text).map_err(told).ok()?).clone();
         };
         let kept = self.kept(Key::Version(version));
@@ -120,7 +121,7 @@ impl Patcher {
         Arc::clone(kept.entry(key).or_default())
     }
 
-    fn make(&self, span: elf::Text, mut text: Vec<u8>) -> io::Result<Option<Arc<PatchedProgram>>> {
+    fn make(&self, span: elf::Text, mut text: Copy) -> io::Result<Option<Arc<PatchedProgram>>> {
         let found = sites::find(text.get(..span.code_len).unwrap_or(&[]));
         if found.is_empty() {
             return Ok(None);
@@ -129,7 +130,7 @@ impl Patcher {
             return Ok(None);
         };
         Ok(Some(Arc::new(PatchedProgram {
-            file: sealed(&[&text, &written.code])?,
+            file: text.seal(&written.code)?,
             offset: span.offset,
             len: span.len,
             distance: span.distance,
@@ -156,14 +157,13 @@ impl Version {
 }
 
 /// Reads the text of a program, or says why it is left alone.
-fn read_text(file: BorrowedFd<'_>) -> io::Result<Result<(elf::Text, Vec<u8>), &'static str>> {
+fn read_text(file: BorrowedFd<'_>) -> io::Result<Result<(elf::Text, Copy), &'static str>> {
     let mut span = match elf::text(file)? {
         Ok(span) if span.len <= MAX_TEXT => span,
         Ok(_) => return Ok(Err("its text is longer than 16 MiB")),
         Err(why) => return Ok(Err(why)),
     };
-    let mut text = vec![0; usize::try_from(span.len).unwrap_or(0)];
-    let read = read_at(file, &mut text, span.offset)?;
+    let (text, read) = Copy::of(file, span.offset, usize::try_from(span.len).unwrap_or(0))?;
     span.code_len = read.min(span.code_len);
     Ok(Ok((span, text)))
 }
@@ -191,29 +191,6 @@ fn read_at(file: BorrowedFd<'_>, into: &mut [u8], offset: u64) -> io::Result<usi
         }
     }
     Ok(done)
-}
-
-/// A memory file of these parts that nobody can change any more, by a descriptor that cannot write.
-fn sealed(parts: &[&[u8]]) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // MFD_NOEXEC_SEAL forbids execve only; since Linux 6.3.
-    let file = match rustix::fs::memfd_create(c"umlaut-text", flags | MemfdFlags::NOEXEC_SEAL) {
-        Err(rustix::io::Errno::INVAL) => rustix::fs::memfd_create(c"umlaut-text", flags)?,
-        other => other?,
-    };
-    let mut file = File::from(file);
-    parts.iter().try_for_each(|part| file.write_all(part))?;
-    rustix::fs::fcntl_add_seals(
-        &file,
-        // FUTURE_WRITE, as nobody has it mapped: WRITE waits, often 10 ms, for pages that the host has on its own lists.
-        SealFlags::FUTURE_WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
-    )?;
-    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file.as_fd()));
-    match rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
-        Ok(reader) => Ok(reader),
-        // Without /proc the seals alone must do.
-        Err(_) => Ok(file.into()),
-    }
 }
 
 /// Rounded up to whole pages.

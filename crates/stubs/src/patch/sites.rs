@@ -219,18 +219,38 @@ fn branch_targets(text: &[u8], places: &[usize]) -> std::collections::HashSet<us
         return found;
     }
     // Texts are shorter than 4 GiB, so places are told from each other by 32 bits, wrapping as addresses do; nearly all
-    // that is no place by the lowest 16 already.
-    let mut low = vec![false; 1 << 16];
+    // that is no place by the lowest 16 already, eight displacements at a time.
+    let mut low = Box::new([0u8; 1 << 16]);
     for place in places {
         if let Some(low) = low.get_mut(place & 0xffff) {
-            *low = true;
+            *low = 1;
         }
     }
-    for (at, bytes) in (4u32..).zip(text.array_windows::<4>()) {
-        let target = at.wrapping_add(u32::from_le_bytes(*bytes)) as usize;
-        if low.get(target & 0xffff).is_some_and(|low| *low) && places.binary_search(&target).is_ok() {
+    let low = |target: u32| low.get(usize::from(target as u16)).copied().unwrap_or(0);
+    let mut look = |target: u32| {
+        let target = target as usize;
+        if places.binary_search(&target).is_ok() {
             found.insert(target);
         }
+    };
+    let (eights, _) = text.as_chunks::<8>();
+    let mut behind = 4u32;
+    for pair in eights.array_windows::<2>() {
+        let [first, second] = pair.map(u64::from_le_bytes);
+        // Those that begin in the first eight bytes; of the last three, the middle is in the second.
+        let middle = first >> 32 | second << 32;
+        let targets: [u32; 8] = std::array::from_fn(|at| {
+            let eight = if at < 4 { first } else { middle };
+            ((eight >> (at % 4 * 8)) as u32).wrapping_add(behind.wrapping_add(at as u32))
+        });
+        if targets.iter().fold(0, |any, target| any | low(*target)) != 0 {
+            targets.into_iter().filter(|target| low(*target) != 0).for_each(&mut look);
+        }
+        behind = behind.wrapping_add(8);
+    }
+    let rest = text.get(behind as usize - 4..).unwrap_or(&[]);
+    for (behind, bytes) in (behind..).zip(rest.array_windows::<4>()) {
+        look(behind.wrapping_add(u32::from_le_bytes(*bytes)));
     }
     for place in places.iter().copied() {
         let near = place.saturating_sub(130)..(place + 130).min(text.len());
@@ -271,8 +291,14 @@ fn is_boundary(text: &[u8], place: usize) -> bool {
         }
         Some(usize::from(*known))
     };
-    let (mut assent, mut dissent) = (0, 0);
-    for start in STARTS.filter(|start| *start <= place) {
+    let starts = STARTS.filter(|start| *start <= place);
+    let (mut assent, mut dissent, mut left) = (0, 0, starts.clone().count());
+    for start in starts {
+        // What is left cannot change it.
+        if dissent > DISSENT || assent >= DISSENT && dissent + left <= DISSENT {
+            break;
+        }
+        left -= 1;
         let mut before = start;
         while before > 0 {
             match length(before).and_then(|length| before.checked_sub(length)) {
