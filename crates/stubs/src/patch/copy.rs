@@ -97,7 +97,8 @@ impl Mapping {
     fn of(file: &File, len: usize) -> io::Result<Mapping> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh mapping at a place that the host chooses.
-        let memory = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, file, 0)? };
+        let memory =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, file, 0)? };
         let memory = NonNull::new(memory.cast()).ok_or(rustix::io::Errno::NOMEM)?;
         Ok(Mapping { memory, len })
     }
