@@ -187,6 +187,38 @@ fn processes_are_made_when_the_zygote_has_been_killed() {
     }
 }
 
+/// When the host runs out of memory it takes guest processes, not the kernel that runs them.
+#[test]
+fn guest_processes_go_first_when_memory_runs_out() {
+    let _alone = alone();
+    let umlaut = Umlaut::new();
+    let score = |pid: i32| -> Option<i32> {
+        std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).ok()?.trim().parse().ok()
+    };
+    let own = score(common::own_pid()).unwrap();
+    for user in common::users() {
+        for platform in ["stub", "sysemu"] {
+            let mut command = umlaut.run(*user, &[], platform, "echo ready; read go");
+            let mut instance = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            assert_eq!(read_line(&mut instance), "ready");
+            let supervisor = instance.id().cast_signed();
+            let below = descendants(supervisor);
+            let (guests, others): (Vec<_>, Vec<_>) =
+                below.iter().partition(|process| process.name == "umlaut-guest");
+            // One that has executed a program may have been replaced, and be gone by now.
+            let scores: Vec<i32> = guests.iter().filter_map(|guest| score(guest.pid)).collect();
+            let wanted = (own + 300).min(1000);
+            let as_wanted = !scores.is_empty() && scores.iter().all(|score| *score == wanted);
+            assert!(as_wanted, "{platform} as {user:?}: {scores:?}, not {wanted}");
+            let kernel = others.iter().find(|process| process.parent == supervisor).unwrap();
+            assert_eq!(score(kernel.pid), Some(own));
+            drop(instance.stdin.take());
+            instance.wait().unwrap();
+            common::nothing_is_left("a program that has ended");
+        }
+    }
+}
+
 /// The two ends of a new pseudo-terminal.
 fn terminal() -> (OwnedFd, OwnedFd) {
     use rustix::pty::OpenptFlags;

@@ -1,6 +1,7 @@
 //! What a platform does to its first guest process from outside, and learns from it.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 
 use platform::Vdso;
 use rustix::process::{Pid, Resource, Rlimit};
@@ -19,8 +20,7 @@ const OOM_SCORE_ADJ: i32 = 300;
 pub fn set_limits(pid: i32, data: Option<u64>) -> io::Result<()> {
     let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
     let score = (own.trim().parse().unwrap_or(0) + OOM_SCORE_ADJ).min(1000);
-    let write = || std::fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string());
-    if let Err(error) = host::user::as_guests(write) {
+    if let Err(error) = set(pid, "oom_score_adj", &score.to_string()) {
         tracing::debug!(%error, "guest processes do not go first when memory runs out");
     }
     weigh_as_own_session(pid);
@@ -49,11 +49,17 @@ fn weigh_as_own_session(pid: i32) {
     let Some((_, nice)) = own.trim_end().rsplit_once(" nice ").filter(|(_, nice)| *nice != "0") else {
         return;
     };
-    let write = || std::fs::write(format!("/proc/{pid}/autogroup"), nice);
-    if let Err(error) = host::user::as_guests(write) {
+    if let Err(error) = set(pid, "autogroup", nice) {
         // EAGAIN too: the host takes one of these in a tenth of a second from those without CAP_SYS_ADMIN.
         tracing::debug!(%error, "the guests' session has not the weight of umlaut's");
     }
+}
+
+/// Writes to a file of the process's in `/proc`. Not truncated, which our own Landlock forbids.
+fn set(pid: i32, name: &str, value: &str) -> io::Result<()> {
+    let path = format!("/proc/{pid}/{name}");
+    let write = || File::options().write(true).open(path)?.write_all(value.as_bytes());
+    host::user::as_guests(write)
 }
 
 /// Tries whether the kernel may copy memory of a guest process: all that guests hand it comes by that.
