@@ -65,6 +65,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<i32> {
         }
     })?;
     let supervisor = rustix::process::getppid();
+    host::descriptors::make_room(&signals);
     if let Some(cgroup) = &cgroup {
         cgroup.enter().with_context(|| format!("entering the cgroup {}", cgroup.dir().display()))?;
     }

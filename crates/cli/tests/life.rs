@@ -257,6 +257,26 @@ fn a_terminal_is_restored_by_whoever_survives() {
     }
 }
 
+/// The host would have every thread of the kernel wait when the table grows.
+#[test]
+fn the_kernel_has_room_for_descriptors_from_the_start() {
+    let _alone = alone();
+    let umlaut = Umlaut::new();
+    let mut command = umlaut.run(As::Caller, &[], "auto", "echo ready; read go");
+    let mut instance = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    assert_eq!(read_line(&mut instance), "ready");
+    let supervisor = instance.id().cast_signed();
+    let kernel = descendants(supervisor).into_iter().find(|process| process.parent == supervisor).unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", kernel.pid)).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+    let size: u64 = size.trim().parse().unwrap();
+    drop(instance.stdin.take());
+    instance.wait().unwrap();
+    common::nothing_is_left("a program that has ended");
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    assert!(size >= limit.unwrap_or(u64::MAX).min(1024), "{size}");
+}
+
 /// SIGTERM ends umlaut at every moment of its start.
 #[test]
 fn a_signal_during_the_start_is_not_lost() {

@@ -5,13 +5,16 @@
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
 use crate::ioctl::{Request, request};
 
 /// The part of the limit that guests' files may not take: one in so many.
 const RESERVE: u64 = 8;
+
+/// Descriptors that [`make_room`] makes room for: a quarter as many guest processes, in 8 KiB.
+const ROOM: RawFd = 1024;
 
 thread_local! {
     static USES_RESERVE: Cell<bool> = const { Cell::new(false) };
@@ -25,6 +28,16 @@ fn bound() -> RawFd {
         let limit = limit.unwrap_or(u64::MAX);
         RawFd::try_from(limit.saturating_sub(limit / RESERVE)).unwrap_or(RawFd::MAX)
     })
+}
+
+/// Has the host give this process a table of descriptors that is large enough for some time. The host doubles a table that is
+/// full, from 64 on, and where threads share it waits there until no CPU can be using the old one (`expand_fdtable`,
+/// `synchronize_rcu`): 5 to 30 ms. So this is for a process that has one thread still; `any` is a descriptor of its own.
+pub fn make_room(any: impl AsFd) {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let most = limit.and_then(|limit| RawFd::try_from(limit).ok()).unwrap_or(RawFd::MAX);
+    // What is refused is only slower later. The table stays as large when the highest one is closed.
+    drop(rustix::io::fcntl_dupfd_cloexec(any, ROOM.min(most) - 1));
 }
 
 /// Whether something that was sent on this Unix socket has not been received yet (`SIOCOUTQ`, unix(7)).
