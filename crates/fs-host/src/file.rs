@@ -272,8 +272,4 @@ impl FileOps for HostFile {
         let plain = crate::check::by_magic(magic) == crate::check::Verdict::Plain;
         plain.then(|| HandOut { file: self.file.clone(), may_write: true, budget: None })
     }
-
-    fn host_fd(&self) -> Option<Arc<OwnedFd>> {
-        Some(self.file.clone())
-    }
 }

@@ -4,7 +4,6 @@
 //! not ask the description for it.
 
 use std::any::Any;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use abi::{FcntlCmd, OpenFlags};
@@ -145,10 +144,6 @@ impl FileOps for OverlayFile {
 
     fn hand_out(&self, file: &FileDescription, often: bool) -> Option<HandOut> {
         self.real.hand_out(file, often)
-    }
-
-    fn host_fd(&self) -> Option<Arc<OwnedFd>> {
-        self.real.host_fd()
     }
 
     fn link_name(&self) -> Option<String> {

@@ -1,9 +1,9 @@
 //! A file's bytes: pages in the kernel while they are few, then a host memfd.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use abi::{Errno, FallocFlags, Timespec};
+use host::lent::Lent;
 use rustix::fs::FallocateFlags;
 use sync::SysResult;
 
@@ -28,7 +28,7 @@ impl Default for Data {
 
 impl Data {
     /// The memfd, if there is one.
-    pub(crate) fn memfd(&self) -> Option<&Arc<OwnedFd>> {
+    pub(crate) fn memfd(&self) -> Option<&Arc<Lent>> {
         match self {
             Data::Memory(_) => None,
             Data::Host(host) => Some(&host.memfd),

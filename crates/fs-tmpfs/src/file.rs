@@ -287,7 +287,9 @@ impl FileOps for TmpFile {
     }
 
     fn mapping(&self, _: &FileDescription, _writable_shared: bool) -> SysResult<Mapping> {
-        self.node()?.make_host()?;
+        let node = self.node()?;
+        node.make_host()?;
+        node.lend();
         self.host()?.map(Mapping::Host).ok_or(Errno::ENODEV.into())
     }
 
@@ -321,6 +323,7 @@ impl FileOps for TmpFile {
         if may_write && file.is_writable() {
             self.handed_for_writing.store(true, Ordering::Relaxed);
         }
+        node.lend();
         Some(HandOut { file: host, may_write, budget: Some(budget) })
     }
 
@@ -329,10 +332,6 @@ impl FileOps for TmpFile {
             self.node()?.recount();
         }
         Ok(())
-    }
-
-    fn host_fd(&self) -> Option<Arc<OwnedFd>> {
-        self.host().ok().flatten()
     }
 
     /// Seals are those of the host's memfd. One that was not asked to allow them says so, as Linux's tmpfs does.

@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use abi::{Errno, OpenFlags, Timespec};
+use host::lent::Lent;
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SeekFrom, Stat, Timestamps};
 use rustix::io::Errno as HostErrno;
 use sync::{SysError, SysResult};
@@ -34,7 +35,7 @@ impl SelfFds {
     }
 
     /// Another host description of the same memfd, with the access mode and O_APPEND of `flags`.
-    pub(crate) fn reopen(&self, file: &OwnedFd, flags: OpenFlags) -> SysResult<OwnedFd> {
+    pub(crate) fn reopen(&self, file: &Lent, flags: OpenFlags) -> SysResult<OwnedFd> {
         let access = match flags.bits() & OpenFlags::ACCESS_MASK {
             0 => OFlags::RDONLY,
             1 => OFlags::WRONLY,
@@ -50,7 +51,7 @@ impl SelfFds {
 
 /// A memfd, and what of the file system's space it is counted as.
 pub(crate) struct HostData {
-    pub(crate) memfd: Arc<OwnedFd>,
+    pub(crate) memfd: Arc<Lent>,
     charged: u64,
     /// It is a guest's memfd, whose seals are the guest's.
     has_guest_seals: bool,
@@ -84,7 +85,7 @@ impl HostData {
         let memfd = new_memfd(name, MemfdFlags::from_bits_retain(flags)).map_err(errno)?;
         let memfd = host::descriptors::for_guest(memfd).map_err(|_| Errno::ENFILE)?;
         Ok(HostData {
-            memfd: Arc::new(memfd),
+            memfd: Arc::new(Lent::later(memfd)),
             charged: 0,
             has_guest_seals: true,
             atime_since: None,
@@ -189,8 +190,18 @@ impl HostData {
         let blocks = self.stat().map_or(0, |stat| u64::try_from(stat.st_blocks).unwrap_or(0));
         let now = blocks.div_ceil(PAGE / 512);
         space.correct(self.charged.saturating_add(extra), now);
-        space.note_host(self.charged, now);
+        if !self.memfd.is_lent() {
+            space.note_host(self.charged, now);
+        }
         self.charged = now;
+    }
+
+    /// From now on guest processes may hold it: it is in the register of such files, and no longer in the file system's
+    /// account of what lies on the host.
+    pub(crate) fn lend(&self, space: &Counter) {
+        if self.memfd.lend() {
+            space.note_host(self.charged, 0);
+        }
     }
 
     pub(crate) fn truncate(&mut self, size: u64, space: &Counter) -> SysResult<()> {
@@ -254,7 +265,9 @@ impl HostData {
     /// Gives its space back.
     pub(crate) fn release(&mut self, space: &Counter) {
         space.give_back(self.charged);
-        space.note_host(self.charged, 0);
+        if !self.memfd.is_lent() {
+            space.note_host(self.charged, 0);
+        }
         self.charged = 0;
     }
 }

@@ -25,7 +25,7 @@ pub struct MemfdOptions<'a> {
 }
 
 /// Makes such a file in `fs`, whose root `at` is (in a mount of the kernel's own), and opens it for reading and
-/// writing. Seals are set and asked for on its [`host_fd`](vfs::FileOps::host_fd). `ENFILE`.
+/// writing. `ENFILE`.
 pub fn memfd(
     fs: &Arc<TmpFs>,
     at: &Path,

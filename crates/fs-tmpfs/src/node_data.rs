@@ -1,9 +1,10 @@
 //! Reading and writing a node's bytes, wherever they lie.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use abi::{Errno, FallocFlags};
+use host::lent::Lent;
 use sync::SysResult;
 
 use crate::data::Data;
@@ -13,7 +14,7 @@ use crate::usage::PAGE;
 
 impl TmpNode {
     /// The memfd that the bytes lie in, if they do.
-    pub(crate) fn memfd(&self) -> SysResult<Option<Arc<OwnedFd>>> {
+    pub(crate) fn memfd(&self) -> SysResult<Option<Arc<Lent>>> {
         Ok(self.lock().data()?.memfd().cloned())
     }
 
@@ -28,6 +29,13 @@ impl TmpNode {
     pub(crate) fn recount(&self) {
         if let Ok(Data::Host(host)) = self.lock().data() {
             host.recount(0, &self.fs.space);
+        }
+    }
+
+    /// Guest processes may hold its memfd from now on.
+    pub(crate) fn lend(&self) {
+        if let Ok(Data::Host(host)) = self.lock().data() {
+            host.lend(&self.fs.space);
         }
     }
 
@@ -51,7 +59,7 @@ impl TmpNode {
                 Data::Host(host) => host.memfd.clone(),
             }
         };
-        rustix::io::pread(&memfd, into, offset).map_err(errno)
+        rustix::io::pread(&*memfd, into, offset).map_err(errno)
     }
 
     /// Writes at `offset`, as far as there is space. The caller holds `writing`.
@@ -69,13 +77,13 @@ impl TmpNode {
                 }
             }
         };
-        self.host_write(&memfd, Some(offset), offset, bytes)
+        self.host_write(&*memfd, Some(offset), offset, bytes)
     }
 
     /// Writes through a host description, at `at` or at its offset, which is `start`. The caller holds `writing`.
     pub(crate) fn host_write(
         &self,
-        host: &OwnedFd,
+        host: impl AsFd,
         at: Option<u64>,
         start: u64,
         bytes: &[u8],

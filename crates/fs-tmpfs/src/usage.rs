@@ -9,8 +9,8 @@ use sync::SysResult;
 /// Bytes in a page, Linux's unit of tmpfs space.
 pub(crate) const PAGE: u64 = 4096;
 
-/// Pages that files have in host memfds, added up over the file systems that share the account. They are nobody's on
-/// the host: no process's size shows them unless it maps them.
+/// Pages that files have in host memfds, added up over the file systems that share the account, but for files that guest
+/// processes may hold, which are in a register of their own ([`host::lent`]).
 #[derive(Clone, Debug, Default)]
 pub struct HostPages(Arc<AtomicU64>);
 

@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -23,8 +24,16 @@ pub fn control_socket() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) =
         rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_passcred(&ours, true)?;
-    sockopt::set_socket_timeout(&ours, sockopt::Timeout::Recv, Some(PATIENCE))?;
+    wait_no_longer(&ours, PATIENCE)?;
     Ok((ours, theirs))
+}
+
+/// How long the kernel's end of a control socket waits for a first word from now on.
+///
+/// # Errors
+/// What the host says.
+pub fn wait_no_longer(ours: &OwnedFd, than: Duration) -> io::Result<()> {
+    Ok(sockopt::set_socket_timeout(ours, sockopt::Timeout::Recv, Some(than))?)
 }
 
 /// Waits for the first message on `control`; returns the pid that the host stamped on it. The end of file

@@ -28,7 +28,7 @@ mod slots;
 mod spawner;
 mod ticker;
 
-pub use control::{PASSED, check_in, control_socket, receive_descriptor, send};
+pub use control::{PASSED, check_in, control_socket, receive_descriptor, send, wait_no_longer};
 pub use deadline::{Deadlines, Vigil, is_zombie};
 pub use encode::{ADVICE, Encoded, FREE_ADVICE, LONGEST_ARRAY, RawCall, answer, blocks, encode, in_batches};
 pub use first::{Map, read_maps, set_limits, settle_vdso, try_copying};

@@ -3,13 +3,14 @@
 //!
 //! Main parts: [`vm`] (another process's memory), [`wait`] (stops and deaths of children), [`signal`]
 //! (kicks and dispositions), [`user`] (who one is when root runs umlaut), [`clock`] (CPU time of others), [`descriptors`] (how many guests may have), [`residency`] (what of its own is in
-//! memory). Neighbours: above it `ptrace`, `kernel`, the file
+//! memory), [`lent`] (memory files that guests hold). Neighbours: above it `ptrace`, `kernel`, the file
 //! systems and `cli`; below it `libc` only.
 
 pub mod clock;
 pub mod descriptors;
 mod ioctl;
 pub mod landlock;
+pub mod lent;
 pub mod listener;
 pub mod lock;
 pub mod membarrier;

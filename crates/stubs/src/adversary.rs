@@ -11,8 +11,6 @@ use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::net::sockopt;
-
 use crate::channel::Channel;
 use crate::layout::*;
 
@@ -178,7 +176,7 @@ pub(crate) fn awaited(channel: &Channel, limit: Option<libc::timespec>) -> Optio
 pub(crate) fn hurry(control: &OwnedFd) -> io::Result<()> {
     let playing = HERE.try_with(|here| here.try_borrow().is_ok_and(|here| here.is_some()));
     if playing == Ok(true) {
-        sockopt::set_socket_timeout(control, sockopt::Timeout::Recv, Some(HURRY))?;
+        guest_process::wait_no_longer(control, HURRY)?;
     }
     Ok(())
 }

@@ -9,12 +9,13 @@
 #![allow(unsafe_code, reason = "memory shared with a guest process")]
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use guest_process::Slots;
+use host::lent::Lent;
 use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -24,7 +25,7 @@ use crate::layout::*;
 /// The channels of one address space: a memory file, and which are taken. The file is as long as the channels that have
 /// been mapped need; the guest's mapping of it has room for all.
 pub(crate) struct Channels {
-    file: OwnedFd,
+    file: Lent,
     /// Its length. Guests have no call that could change it.
     len: Mutex<u64>,
     pub(crate) slots: Arc<Slots>,
@@ -71,7 +72,7 @@ impl Channels {
         };
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)?;
         Ok(Channels {
-            file,
+            file: Lent::new(file),
             len: Mutex::new(0),
             slots: Arc::new(Slots::with(SLOTS as u32, slot)),
             spare: Mutex::default(),

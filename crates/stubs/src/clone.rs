@@ -10,9 +10,10 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use abi::Errno;
-use guest_process::{Process, answer, check_in, control_socket};
+use guest_process::{Process, answer, check_in, control_socket, wait_no_longer};
 use platform::{
     AddressSpace, Context, ExitStatus, HostCallError, NewContext, NewProcess, PlatformError, Registers,
 };
@@ -28,6 +29,9 @@ use crate::threads::Threads;
 
 /// A thread that has not gone so long after its order to exit takes its process with it.
 const EXIT_PATIENCE: i64 = 20;
+
+/// How long a child may take to check in whose parent says that there is none.
+const STILLBORN: Duration = Duration::from_secs(1);
 
 /// How often a clone is ordered that something breaks off behind the kernel's consent.
 const MOST_TRIES: u32 = 16;
@@ -246,8 +250,6 @@ pub(crate) fn make_process(
         put_frame(shared, channel, slot);
     }
     let (ours, theirs) = control_socket()?;
-    #[cfg(feature = "testing")]
-    crate::adversary::hurry(&ours)?;
     let flags = if share_memory { CLONE_SHARING } else { CLONE_FORK };
     words.set(ARGS, u64::from(flags));
     words.set(ARGS + 8, u64::from(process.parent()));
@@ -277,7 +279,12 @@ pub(crate) fn make_process(
     };
     drop(theirs);
     // Also if the parent died on the way: a child that it has made by then is ours to end. If there is
-    // none, nobody holds the other end of the socket.
+    // none, nobody holds the other end of the socket, or a hostile parent does.
+    if cloned.is_err() {
+        wait_no_longer(&ours, STILLBORN)?;
+    }
+    #[cfg(feature = "testing")]
+    crate::adversary::hurry(&ours)?;
     let checked_in = check_in(&ours);
     // One that died before is known by its parent's word only: enough for reaping what is no guest's.
     let told = || process.sibling(i32::try_from(*cloned.as_ref().ok()?).ok()?);

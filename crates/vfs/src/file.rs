@@ -203,11 +203,6 @@ pub trait FileOps: Any + Send + Sync {
         None
     }
 
-    /// A host descriptor of the same open file, for host-side locks and copy_file_range.
-    fn host_fd(&self) -> Option<Arc<OwnedFd>> {
-        None
-    }
-
     /// The lines that `/proc/PID/fdinfo` shows of this kind of file only; each with its newline.
     fn details(&self) -> String {
         String::new()

@@ -8,6 +8,7 @@ limit = {"options": "--memory 64M"}
 bombs(
     ("memory", 1, limit),
     ("shared_memory", 1, limit),
+    ("shared_memory_let_go", 1, limit),
     ("page_tables", 40000, limit),
     ("memfd", 1, limit),
     ("full_pipes", 1, {"options": "--memory 64M", "most": 128}),

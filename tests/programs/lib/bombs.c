@@ -172,6 +172,16 @@ static void b_shared_memory(void) {
     }
 }
 
+// What a mapping has let go is still its memory's.
+static void b_shared_memory_let_go(void) {
+    for (;;) {
+        char *at = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (at == MAP_FAILED) { WANT(errno == ENOMEM); for (;;) pause(); }
+        memset(at, 1, 1 << 20);
+        WANT(madvise(at, 1 << 20, MADV_DONTNEED) == 0);
+    }
+}
+
 // What lies in a memfd is nobody's address space.
 static void b_memfd(void) {
     int fd = memfd_create("hog", 0);
@@ -557,6 +567,7 @@ static struct bomb { const char *name; void (*run)(void); int killed; int no_exe
     {"fork", b_fork, 0, 1}, {"fork_tree", b_fork_tree, 0, 1}, {"threads", b_threads, 0, 1},
     {"fds", b_fds, 0, 0}, {"fds_of_all", b_fds_of_all, 0, 0},
     {"page_tables", b_page_tables, 1, 0}, {"memory", b_memory, 1, 0}, {"shared_memory", b_shared_memory, 1, 0},
+    {"shared_memory_let_go", b_shared_memory_let_go, 1, 0},
     {"memfd", b_memfd, 1, 0}, {"full_pipes", b_full_pipes, 1, 0}, {"overcommit", b_overcommit, 0, 0}, {"tmpfs_space", b_tmpfs_space, 0, 0},
     {"inodes", b_inodes, 0, 0}, {"sparse", b_sparse, 0, 0}, {"robust_list", b_robust_list, 0, 0},
     {"epoll", b_epoll, 0, 0}, {"exec_arguments", b_exec_arguments, 0, 0}, {"vectors", b_vectors, 0, 0},

@@ -27,7 +27,7 @@ impl Host {
         assert!(copied.unwrap().success());
         let host = Host { parent, nobody };
         fs::create_dir(host.shared()).unwrap();
-        for program in ["guest", "race", "stub", "sites", "others", "clones"] {
+        for program in ["guest", "race", "stub", "sites", "others", "clones", "kept"] {
             let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/").to_owned() + program + ".c";
             let built = Command::new("cc")
                 .args(["-O1", "-static", "-pthread", "-w", &source, "-o"])

@@ -8,10 +8,10 @@
 
 #include "enter.h"
 
-enum { TO_KERNEL, FORK = 0x8000, VFORK = 0x8100, THREAD = 0x250f00, PROCESSES = 8, ORDERED = 6 };
+enum { FORK = 0x8000, VFORK = 0x8100, THREAD = 0x250f00, PROCESSES = 8, ORDERED = 6 };
 
 // The sites at which the stub itself clones: processes, then threads; and where it wakes the kernel and waits for it.
-static int clones[2], wakes, waits;
+static int clones[2], waits;
 
 static void find_sites_of_calls(void) {
     int at[SITES], count = find_sites(at), found = 0;
@@ -83,32 +83,6 @@ static void under_attack(long slot) {
     __atomic_fetch_add(done(), 1, __ATOMIC_SEQ_CST);
     for (;;) pause();
 }
-
-// A call that is handed over, behind which a thread made now begins: it goes where its stack says.
-void hand_over(void);
-__asm__(".text\n"
-        "hand_over: mov $146, %eax; syscall; ret\n");
-
-enum { CALLED = 1, DONE = 4 };
-
-static void post(uint32_t reason) {
-    unsigned char *own = (unsigned char *)own_channel;
-    *(volatile uint32_t *)(own + REASON) = reason;
-    *(volatile uint32_t *)(own + TO_GUEST) = 0;
-    // 2: the kernel's thread sleeps.
-    if (__atomic_exchange_n((uint32_t *)(own + TO_KERNEL), 1, __ATOMIC_SEQ_CST) == 2) {
-        call_at(wakes, SYS_futex, (uint64_t[6]){own_channel + TO_KERNEL, 1, 1, 0, 0, 0});
-    }
-}
-
-static void await_order(void) {
-    for (;;) {
-        if (*(volatile uint32_t *)(own_channel + TO_GUEST) == 1) return;
-        __asm__ volatile("pause");
-    }
-}
-
-static int ordered(void) { return *(volatile uint32_t *)(own_channel + ORDER) & 255; }
 
 // Plays our code: asks the kernel for a thread, and does not carry out its order once, but many times.
 static void carry_out_often(void) {

@@ -147,7 +147,7 @@ fn moving_into_a_memfd_is_no_change() {
     assert!(written > before);
     wait();
     // Written without the kernel.
-    rustix::io::pwrite(file.ops.host_fd().unwrap(), b"y", 0).unwrap();
+    rustix::io::pwrite(host_of(&file), b"y", 0).unwrap();
     assert!(ctime() > written);
 }
 
@@ -177,10 +177,10 @@ fn descriptions_keep_their_offsets_when_the_file_moves_into_a_memfd() {
     assert_eq!(one.ops.seek(&one, Seek::Current(0)), Ok(12));
     assert_eq!(three.ops.seek(&three, Seek::Current(0)), Ok(15));
     // The read-only description's host descriptor cannot write.
-    let host = two.ops.host_fd().unwrap();
+    let host = host_of(&two);
     assert_eq!(rustix::io::pwrite(&host, b"x", 0), Err(rustix::io::Errno::BADF));
     // The host's offset is the description's.
-    let host = one.ops.host_fd().unwrap();
+    let host = host_of(&one);
     rustix::fs::seek(&host, rustix::fs::SeekFrom::Start(1)).unwrap();
     assert_eq!(&read(&one), b"bcd");
 }
@@ -206,6 +206,14 @@ fn unnamed_files_can_get_a_name_unless_excluded() {
     assert_eq!(fs.inodes.used(), 2);
 }
 
+/// The host's description of an open file.
+fn host_of(file: &FileDescription) -> Arc<std::os::fd::OwnedFd> {
+    match file.ops.mapping(file, false) {
+        Ok(Mapping::Host(host)) => host,
+        _ => panic!("no file of the host"),
+    }
+}
+
 #[test]
 fn memfds_are_the_hosts_with_a_name_of_their_own() {
     let (_, world) = world(TmpFsOptions::default());
@@ -219,7 +227,7 @@ fn memfds_are_the_hosts_with_a_name_of_their_own() {
     let now = file.attributes().unwrap();
     assert_eq!((now.mode.permissions(), now.nlink, now.size), (0o777, 0, 0));
     rw::write(&file, &caller, &mut SliceSource { bytes: b"hello", taken: 0 }).unwrap();
-    let host = file.ops.host_fd().unwrap();
+    let host = host_of(&file);
     rustix::fs::fcntl_add_seals(&host, rustix::fs::SealFlags::SHRINK | rustix::fs::SealFlags::WRITE).unwrap();
     assert_eq!(errno(ops::ftruncate(&file, 1, &caller)), Some(Errno::EPERM));
     let write = rw::write(&file, &caller, &mut SliceSource { bytes: b"x", taken: 0 });
@@ -227,7 +235,7 @@ fn memfds_are_the_hosts_with_a_name_of_their_own() {
     // An ordinary file cannot be sealed, as on Linux.
     let plain = open(&ctx, "/f", OpenFlags::RDWR | OpenFlags::CREAT).unwrap();
     assert!(matches!(plain.ops.mapping(&plain, true), Ok(Mapping::Host(_))));
-    let seals = rustix::fs::fcntl_get_seals(plain.ops.host_fd().unwrap()).unwrap();
+    let seals = rustix::fs::fcntl_get_seals(host_of(&plain)).unwrap();
     assert_eq!(seals, rustix::fs::SealFlags::SEAL);
     drop(file);
     assert_eq!(fs.space.used(), 0);

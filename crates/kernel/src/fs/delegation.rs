@@ -181,10 +181,8 @@ impl CurrentTask {
 
     /// Whether writes need nothing of the kernel, as far as the task and the file system go.
     fn may_write_alone(&self, out: &vfs::HandOut) -> bool {
-        // Where memory is limited, what files in memory hold is looked at all the time.
         out.may_write
             && self.limit(FSIZE) == INFINITY
-            && (out.budget.is_none() || self.kernel().options.memory.is_none())
             && rustix::process::getrlimit(rustix::process::Resource::Fsize).current.is_none()
     }
 

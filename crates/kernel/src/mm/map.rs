@@ -77,7 +77,7 @@ impl CurrentTask {
         let MapRequest { addr, len, prot, mut flags, mut backing } = request;
         let fixed = flags.intersects(MapFlags::FIXED | MapFlags::FIXED_NOREPLACE);
         if flags.contains(MapFlags::SHARED) && matches!(backing, Backing::Anonymous) {
-            backing = self.shared_memory(len);
+            backing = self.shared_memory(len)?;
         }
         let room = if fixed { 0 } else { self.room_for_trampolines(&backing, flags) };
         let (start, vma) = {
@@ -153,13 +153,18 @@ impl CurrentTask {
         Ok(start)
     }
 
-    fn shared_memory(&self, len: u64) -> Backing {
+    /// `ENOMEM`: the host has no descriptor for it, and memory is limited, so it must have one to be looked at by.
+    fn shared_memory(&self, len: u64) -> SysResult<Backing> {
         let known = {
             let record = self.mm.record();
             record.vmas.iter().filter(|vma| matches!(vma.backing, Backing::Shared { .. })).count()
         };
         let memory = if known < MAX_SHARED_MEMORY { SharedMemory::new(len) } else { None };
-        memory.map_or(Backing::Anonymous, |memory| Backing::Shared { memory, offset: 0 })
+        match memory {
+            Some(memory) => Ok(Backing::Shared { memory, offset: 0 }),
+            None if self.kernel().options.memory.is_some() => Err(Errno::ENOMEM.into()),
+            None => Ok(Backing::Anonymous),
+        }
     }
 
     fn check_fixed(&self, record: &MmRecord, addr: u64, len: u64, flags: MapFlags) -> SysResult<u64> {

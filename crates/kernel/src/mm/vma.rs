@@ -1,10 +1,10 @@
 //! The map of mappings: ranges that do not overlap, split and merged as Linux does.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use abi::{GUEST_TOP, PAGE_SIZE, Prot};
+use host::lent::Lent;
 use vfs::FileDescription;
 
 bitflags::bitflags! {
@@ -49,7 +49,7 @@ pub enum Backing {
 /// Shared anonymous memory, as a host memfd: so it can be mapped once more (`mremap` with an old length of 0,
 /// `remap_file_pages`), which no other means of the host offers an ordinary user.
 pub struct SharedMemory {
-    pub file: OwnedFd,
+    pub file: Lent,
     /// What /proc/PID/maps tells them apart by.
     pub ino: u64,
 }
@@ -61,7 +61,7 @@ impl SharedMemory {
         let file = host::descriptors::for_guest(file).ok()?;
         rustix::fs::ftruncate(&file, len).ok()?;
         let ino = rustix::fs::fstat(&file).ok()?.st_ino;
-        Some(Arc::new(SharedMemory { file, ino }))
+        Some(Arc::new(SharedMemory { file: Lent::new(file), ino }))
     }
 }
 

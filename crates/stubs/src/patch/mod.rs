@@ -24,6 +24,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use abi::PAGE_SIZE;
+use host::lent::Lent;
 use parking_lot::Mutex;
 use platform::PatchedProgram;
 
@@ -130,7 +131,7 @@ impl Patcher {
             return Ok(None);
         };
         Ok(Some(Arc::new(PatchedProgram {
-            file: text.seal(&written.code)?,
+            file: Box::new(Lent::new(text.seal(&written.code)?)),
             offset: span.offset,
             len: span.len,
             distance: span.distance,

@@ -342,10 +342,6 @@ impl FileOps for HostFile {
         }
     }
 
-    fn host_fd(&self) -> Option<Arc<OwnedFd>> {
-        Some(self.fd.clone())
-    }
-
     /// As the host shows it: a path of the host's, or what stands for one.
     fn link_name(&self) -> Option<String> {
         let link = format!("/proc/self/fd/{}", self.fd.as_raw_fd());

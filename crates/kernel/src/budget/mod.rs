@@ -1,11 +1,16 @@
 //! `--memory`: what all guests together may use, watched from outside them.
 //!
 //! The host keeps no account for a group of ordinary processes (unless it lets us make a memory cgroup, which then is
-//! a second fence), so a thread adds up what each guest process holds: anonymous memory, shared memory, swap and page
-//! tables; and what the kernel holds for them: its own heap, where pipes, sockets and small files lie, and the memfds
-//! of larger files. Its period shrinks with the room that is left. Beyond the limit the largest process is killed, as
-//! by Linux's OOM killer. Only memory that is touched counts; of mappings, only those are refused that are larger than
-//! the machine ([`Kernel::may_commit`]), as by Linux's overcommit heuristic.
+//! a second fence), so a thread adds up what each guest process has of its own: anonymous memory, swap and page tables;
+//! all memory files that guest processes may hold, mapped or not ([`host::lent`]); and what the kernel holds for them: its
+//! own heap, where pipes, sockets and small files lie, and the memfds of larger files. Its period shrinks with the room
+//! that is left. Beyond the limit the largest process is killed, as by Linux's OOM killer. Only memory that is touched
+//! counts; of mappings, only those are refused that are larger than the machine ([`Kernel::may_commit`]), as by Linux's
+//! overcommit heuristic.
+//!
+//! [`holders`] finds out which process holds which memory file.
+
+mod holders;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -16,7 +21,7 @@ use abi::{FileType, PAGE_SIZE, Signal};
 use crate::fs::Files;
 use crate::kernel::Kernel;
 use crate::mm::Mm;
-use crate::task::{GroupExit, ThreadGroup};
+use crate::task::{GroupExit, Task, ThreadGroup};
 
 /// Bytes that a machine's guests are taken to be able to touch in a second, at most.
 const FILL_RATE: u64 = 4 << 30;
@@ -60,6 +65,7 @@ impl Kernel {
         let Some(limit) = self.options.memory else { return };
         let kernel = Arc::downgrade(self);
         let at_start = heap();
+        host::lent::watch();
         let watch = move || watch(&kernel, limit, at_start);
         let thread = std::thread::Builder::new().name("memory".into()).stack_size(256 << 10);
         if let Err(error) = thread.spawn(watch) {
@@ -88,17 +94,20 @@ impl Kernel {
 
     /// Bytes that files in memory hold outside of any process.
     fn file_memory(&self) -> u64 {
-        self.options.file_memory.as_ref().map_or(0, |bytes| bytes())
+        let own = self.options.file_memory.as_ref().map_or(0, |bytes| bytes());
+        own.saturating_add(host::lent::bytes())
+    }
+
+    /// A thread of each process.
+    fn leaders(&self) -> Vec<Arc<Task>> {
+        let tasks = self.tasks.lock();
+        tasks.groups.values().filter_map(|entry| entry.threads.first().cloned()).collect()
     }
 
     /// All processes; those that share memory once.
     fn processes(&self) -> Vec<Process> {
-        let leaders: Vec<_> = {
-            let tasks = self.tasks.lock();
-            tasks.groups.values().filter_map(|entry| entry.threads.first().cloned()).collect()
-        };
         let mut processes: Vec<Process> = Vec::new();
-        for leader in leaders {
+        for leader in self.leaders() {
             let (mm, name) = {
                 let shared = leader.shared.lock();
                 let Some(mm) = shared.mm.clone() else { continue };
@@ -117,16 +126,15 @@ fn watch(kernel: &Weak<Kernel>, limit: u64, at_start: u64) {
     loop {
         let Some(kernel) = kernel.upgrade().filter(|kernel| !kernel.is_shutting_down()) else { return };
         let began = Instant::now();
+        holders::forget_dropped(&kernel, limit);
         let mut processes = kernel.processes();
         let own = |heap: u64| heap.saturating_sub(at_start);
         let mut used = measure(&mut processes, rough_use) + own(heap()) + kernel.file_memory();
         if used > limit {
-            // Forked processes share pages that count for each of them, files' pages count where they are mapped
-            // too, and the heap holds what was freed: look more closely.
+            // Forked processes share pages that count for each of them, and the heap holds what was freed: look more
+            // closely.
             host::process::trim_heap();
-            let guests = measure(&mut processes, exact_use);
-            let shared = shared_use(&processes, kernel.file_memory());
-            used = guests + shared + own(heap());
+            used = measure(&mut processes, exact_use) + own(heap()) + kernel.file_memory();
         }
         kernel.memory_used.store(used, Ordering::Relaxed);
         if used > limit {
@@ -170,8 +178,16 @@ fn kib(text: &str) -> Option<u64> {
 }
 
 fn rough_use(pid: i32) -> u64 {
-    let fields = ["RssAnon", "RssShmem", "VmSwap", "VmPTE"];
+    let fields = ["RssAnon", "VmSwap", "VmPTE"];
     add_fields(&format!("/proc/{pid}/status"), &fields).unwrap_or(0)
+}
+
+/// Whether a process still has memory or descriptors: a zombie has none.
+fn is_there(pid: i32) -> bool {
+    let read = || std::fs::read_to_string(format!("/proc/{pid}/status"));
+    let text = host::user::perhaps_as_guests(read).unwrap_or_default();
+    let state = text.lines().find_map(|line| line.strip_prefix("State:"));
+    state.is_some_and(|state| !state.trim_start().starts_with(['Z', 'X']))
 }
 
 /// A process's own memory and page tables; pages that it shares with its forks count in parts.
@@ -183,54 +199,16 @@ fn exact_use(pid: i32) -> u64 {
     }
 }
 
-/// Shared memory: files in memory, mapped or not, and shared mappings without a file.
-fn shared_use(processes: &[Process], files: u64) -> u64 {
-    let mut mapped = 0;
-    let mut without_file = 0;
-    for process in processes {
-        let pid = process.mm.space.host_pid();
-        let own = add_fields(&format!("/proc/{pid}/smaps_rollup"), &["Pss_Shmem"]).unwrap_or(0);
-        mapped += own;
-        if own > 0 {
-            without_file += shared_without_file(pid);
-        }
-    }
-    // A file's pages that only a mapping has touched are not counted yet as the file's.
-    mapped.max(files + without_file)
-}
-
-fn shared_without_file(pid: i32) -> u64 {
-    let read = || std::fs::read_to_string(format!("/proc/{pid}/smaps"));
-    let Ok(text) = host::user::as_guests(read) else { return 0 };
-    let mut counts = false;
-    let mut bytes = 0;
-    for line in text.lines() {
-        match line.strip_prefix("Pss:") {
-            Some(pss) if counts => bytes += kib(pss).unwrap_or(0),
-            Some(_) => {}
-            // The line that a mapping begins with has a path at its end.
-            None if line.contains('/') => {
-                counts = line.contains("/memfd:umlaut-shared") || line.contains("/dev/zero");
-            }
-            None if line.starts_with(|first: char| first.is_ascii_hexdigit() && !first.is_uppercase()) => {
-                counts = false;
-            }
-            None => {}
-        }
-    }
-    bytes
-}
-
 /// Adds to each process what it holds outside of its own memory. Of the kernel's heap, where pipes and sockets' buffers
 /// lie, nobody knows whose which part is: it is held by descriptors, so it counts by their number.
 fn add_holdings(processes: &mut [Process], heap: u64) {
     let open: Vec<(u64, u64)> = processes.iter().map(Process::open_files).collect();
     let all = open.iter().map(|(count, _)| count).sum::<u64>().max(1);
-    for (process, (count, bytes)) in processes.iter_mut().zip(open) {
-        let pid = process.mm.space.host_pid();
-        let shared = add_fields(&format!("/proc/{pid}/smaps_rollup"), &["Pss_Shmem"]).unwrap_or(0);
+    let lent = holders::shares(processes);
+    for ((process, (count, bytes)), lent) in processes.iter_mut().zip(open).zip(lent) {
         let of_heap = (u128::from(heap) * u128::from(count) / u128::from(all)).try_into().unwrap_or(heap);
-        process.used = process.used.saturating_add(shared).saturating_add(bytes).saturating_add(of_heap);
+        // A file without a name may be mapped, too.
+        process.used = process.used.saturating_add(bytes.max(lent)).saturating_add(of_heap);
     }
 }
 
@@ -252,10 +230,13 @@ fn kill_largest(kernel: &Kernel, processes: &[Process], limit: u64) {
     };
     let pid = victim.group.pid;
     let name = &victim.name;
-    tracing::warn!("out of memory: killed process {pid} ({name}), which used {} KiB", victim.used / 1024);
+    // One that is dying already takes a while to give back what it has.
+    if victim.group.signals.lock().exit.is_none() {
+        tracing::warn!("out of memory: killed process {pid} ({name}), which used {} KiB", victim.used / 1024);
+    }
     kernel.tasks.begin_exit(&victim.group, GroupExit::Signal { signal: Signal::KILL, core: false });
     let deadline = Instant::now() + GRACE;
-    while rough_use(victim.mm.space.host_pid()) > 0 {
+    while is_there(victim.mm.space.host_pid()) {
         std::thread::sleep(SHORTEST);
         if Instant::now() > deadline {
             victim.mm.space.kill();
