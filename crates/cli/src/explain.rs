@@ -6,7 +6,7 @@
 use abi::{Errno, OpenFlags};
 use sync::SysResult;
 use vfs::ops::{self, OpenRequest};
-use vfs::{FdTable, FsContext, KernelCaller, Lookup, NoSpecialFiles, SliceSink};
+use vfs::{FdTable, FsContext, FsPlace, KernelCaller, Lookup, NoSpecialFiles, SliceSink};
 
 use crate::root::NameSpace;
 
@@ -112,9 +112,7 @@ impl Attempt<'_> {
         let root = &self.names.root;
         let ctx = FsContext::new(
             &self.names.mounts,
-            root.clone(),
-            root.clone(),
-            0,
+            FsPlace::at_root(root.clone(), 0),
             &files,
             &caller,
             &NoSpecialFiles,

@@ -19,7 +19,8 @@ use fs_tmpfs::{HostPages, SelfFds, TmpFs, TmpFsOptions};
 use sync::SysError;
 use vfs::ops::{self, OpenRequest};
 use vfs::{
-    FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, NoSpecialFiles, Path, SliceSink,
+    FdTable, FileSystem, FsContext, FsPlace, KernelCaller, MountFlags, MountTable, NoSpecialFiles, Path,
+    SliceSink,
 };
 
 use crate::confine::Shown;
@@ -259,9 +260,7 @@ impl Setup {
     fn context(&self) -> FsContext<'_> {
         FsContext::new(
             &self.mounts,
-            self.root.clone(),
-            self.root.clone(),
-            0,
+            FsPlace::at_root(self.root.clone(), 0),
             &self.files,
             &self.caller,
             &NoSpecialFiles,

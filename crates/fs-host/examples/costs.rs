@@ -8,7 +8,7 @@ use abi::OpenFlags;
 use fs_host::{HostFs, HostFsOptions, OwnerMap, Records};
 use sync::SysResult;
 use vfs::{
-    FdTable, FileSystem, FsContext, KernelCaller, MountFlags, MountTable, NewNode, NewNodeKind,
+    FdTable, FileSystem, FsContext, FsPlace, KernelCaller, MountFlags, MountTable, NewNode, NewNodeKind,
     NoSpecialFiles, OpenHow,
 };
 
@@ -50,9 +50,8 @@ fn main() -> SysResult<()> {
         let mounts =
             MountTable::new(&(host.clone() as std::sync::Arc<dyn FileSystem>), "host", MountFlags::empty());
         let Some(root) = mounts.root() else { return Err(abi::Errno::EIO.into()) };
-        let files = FdTable::default();
-        let context =
-            || FsContext::new(&mounts, root.clone(), root.clone(), 0, &files, &caller, &NoSpecialFiles);
+        let (place, files) = (FsPlace::at_root(root, 0), FdTable::default());
+        let context = || FsContext::new(&mounts, place.clone(), &files, &caller, &NoSpecialFiles);
         measure("stat of a path", || {
             _ = vfs::ops::stat(&context(), abi::AT_FDCWD, b"/sub/file", abi::AtFlags::empty());
         });

@@ -37,7 +37,7 @@ pub struct HostFs {
     pub(crate) kept: Kept,
     pub(crate) moves: Moves,
     dev: u64,
-    /// The `st_dev` shown for each of the host's.
+    /// The `st_dev` shown for each of the host's but the root's.
     devices: Mutex<Leaf, SmallVec<[(u64, u64); 1]>>,
     mounts: Mutex<Leaf, Vec<MountVerdict>>,
     inodes: Mutex<FileSystemLevel, Table>,
@@ -122,7 +122,7 @@ impl HostFs {
             kept,
             moves: Moves::default(),
             dev,
-            devices: Mutex::new(SmallVec::from_iter([(stat.id.dev, dev)])),
+            devices: Mutex::default(),
             mounts: Mutex::default(),
             inodes: Mutex::default(),
         }))
@@ -130,6 +130,9 @@ impl HostFs {
 
     /// The `st_dev` shown for files of the host's device `host_dev`.
     pub(crate) fn shown_dev(&self, host_dev: u64) -> u64 {
+        if host_dev == self.root_fd.id.dev {
+            return self.dev;
+        }
         let mut devices = self.devices.lock();
         match devices.iter().find(|(host, _)| *host == host_dev) {
             Some((_, shown)) => *shown,

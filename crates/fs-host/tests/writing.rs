@@ -576,7 +576,8 @@ fn open_at(inode: &Arc<Inode>) -> Arc<vfs::FileDescription> {
     let root = mounts.root().expect("a root");
     let caller = TestCaller::root();
     let files = vfs::FdTable::new();
-    let context = vfs::FsContext::new(&mounts, root.clone(), root, 0, &files, &caller, &vfs::NoSpecialFiles);
+    let place = vfs::FsPlace::at_root(root, 0);
+    let context = vfs::FsContext::new(&mounts, place, &files, &caller, &vfs::NoSpecialFiles);
     let request = vfs::ops::OpenRequest::open(OpenFlags::RDWR, 0).expect("a request");
     vfs::ops::open(&context, abi::AT_FDCWD, b"/file", &request).expect("opened")
 }

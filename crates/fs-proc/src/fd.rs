@@ -60,7 +60,7 @@ pub(crate) fn link_text(cx: &Cx<'_>, number: i32) -> SysResult<Vec<u8>> {
 
 /// What a link to an object shows.
 pub(crate) fn target_text(cx: &Cx<'_>, target: &MagicTarget) -> Vec<u8> {
-    let root = cx.reader.fs.get().root;
+    let root = cx.reader.fs.get().root.clone();
     match target {
         MagicTarget::Path(path) => vfs::d_path(path, &root),
         MagicTarget::File(file) => match (file.ops.link_name(), &file.path) {

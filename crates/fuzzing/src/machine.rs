@@ -23,7 +23,7 @@ use platform::mock::Mock;
 use sync::SysResult;
 use vfs::ops::{self, OpenRequest};
 use vfs::{
-    Caller, Cred, FdTable, FileDescription, FileSystem, FsContext, KernelCaller, Mount, MountFlags,
+    Caller, Cred, FdTable, FileDescription, FileSystem, FsContext, FsPlace, KernelCaller, Mount, MountFlags,
     MountTable, NoSpecialFiles, Path, SliceSource,
 };
 
@@ -211,7 +211,7 @@ fn context<'a>(
     files: &'a FdTable,
     caller: &'a KernelCaller,
 ) -> FsContext<'a> {
-    FsContext::new(mounts, root.clone(), root.clone(), 0, files, caller, &NoSpecialFiles)
+    FsContext::new(mounts, FsPlace::at_root(root.clone(), 0), files, caller, &NoSpecialFiles)
 }
 
 fn special_files() -> Box<KernelFiles> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use abi::{AtFlags, OpenFlags};
 use sync::SysResult;
 use vfs::ops::{self, OpenRequest};
-use vfs::{FdTable, FsContext, KernelCaller, Lookup, NoSpecialFiles, Path, getcwd};
+use vfs::{FdTable, FsContext, FsPlace, KernelCaller, Lookup, NoSpecialFiles, Path, getcwd};
 
 use crate::Input;
 use crate::machine::Names;
@@ -24,7 +24,7 @@ pub fn run(bytes: &[u8]) {
     let before = surroundings(&names);
     let (caller, files) = (KernelCaller::new(), FdTable::new());
     let mut ctx =
-        FsContext::new(&names.mounts, jail.clone(), jail.clone(), 0, &files, &caller, &NoSpecialFiles);
+        FsContext::new(&names.mounts, FsPlace::at_root(jail.clone(), 0), &files, &caller, &NoSpecialFiles);
     let mut input = Input::new(bytes);
     for _ in 0..MOST {
         if input.is_empty() {
@@ -136,7 +136,7 @@ fn operate(
         13 => {
             ops::readlink(ctx, cwd, path)?;
         }
-        14 => ctx.cwd = ops::chdir(ctx, path)?,
+        14 => ctx.enter(ops::chdir(ctx, path)?),
         _ => {
             ops::stat(ctx, cwd, path, AtFlags::from_bits_retain(input.half().into()))?;
         }

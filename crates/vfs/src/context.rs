@@ -58,12 +58,25 @@ impl SpecialFiles for NoSpecialFiles {
     }
 }
 
-/// Who calls, from where: all that a path operation depends on, besides its arguments.
-pub struct FsContext<'a> {
-    pub mounts: &'a MountTable,
+/// Where a task is in the name space, and its umask (Linux: `struct fs_struct`).
+#[derive(Clone)]
+pub struct FsPlace {
     pub root: Path,
     pub cwd: Path,
     pub umask: u32,
+}
+
+impl FsPlace {
+    /// In the directory that is the root too.
+    pub fn at_root(root: Path, umask: u32) -> Arc<FsPlace> {
+        Arc::new(FsPlace { cwd: root.clone(), root, umask })
+    }
+}
+
+/// Who calls, from where: all that a path operation depends on, besides its arguments.
+pub struct FsContext<'a> {
+    pub mounts: &'a MountTable,
+    pub place: Arc<FsPlace>,
     /// What `dirfd` arguments are looked up in.
     pub files: &'a FdTable,
     pub caller: &'a dyn Caller,
@@ -76,16 +89,19 @@ pub struct FsContext<'a> {
 impl<'a> FsContext<'a> {
     pub fn new(
         mounts: &'a MountTable,
-        root: Path,
-        cwd: Path,
-        umask: u32,
+        place: Arc<FsPlace>,
         files: &'a FdTable,
         caller: &'a dyn Caller,
         special: &'a dyn SpecialFiles,
     ) -> FsContext<'a> {
         let revalidate_all = Cell::new(false);
         let _operation = Operation::begin();
-        FsContext { mounts, root, cwd, umask, files, caller, special, revalidate_all, _operation }
+        FsContext { mounts, place, files, caller, special, revalidate_all, _operation }
+    }
+
+    /// Makes `cwd` the current directory of what is done from now on.
+    pub fn enter(&mut self, cwd: Path) {
+        self.place = Arc::new(FsPlace { cwd, ..FsPlace::clone(&self.place) });
     }
 
     pub(crate) fn cred(&self) -> &Cred {
@@ -103,9 +119,7 @@ impl<'a> FsContext<'a> {
     {
         FsContext {
             mounts: self.mounts,
-            root: self.root.clone(),
-            cwd: self.cwd.clone(),
-            umask: self.umask,
+            place: self.place.clone(),
             files: self.files,
             caller,
             special: self.special,

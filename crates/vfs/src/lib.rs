@@ -46,7 +46,7 @@ mod watchers;
 pub use abi::{CapSet, Capability};
 pub use anonymous::anonymous_dev;
 pub use caller::{Caller, SliceSink, SliceSource, UserRead, UserWrite};
-pub use context::{FsContext, NoSpecialFiles, SpecialFiles};
+pub use context::{FsContext, FsPlace, NoSpecialFiles, SpecialFiles};
 pub use cred::Cred;
 pub use dcache::DentryCache;
 pub use dentry::Dentry;

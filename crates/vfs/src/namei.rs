@@ -11,6 +11,7 @@
 //!
 //! Neighbours: `dentry` (names), `mount` (crossing), `permission` (search), `ops` (what calls it).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use abi::{AT_FDCWD, Errno, ResolveFlags};
@@ -21,7 +22,7 @@ use crate::{Dentry, FsContext, MagicTarget, Path};
 
 mod walk;
 
-pub(crate) use walk::{Followed, Walk};
+pub(crate) use walk::{Followed, Tail, Walk};
 
 bitflags::bitflags! {
     /// How a walk goes.
@@ -78,7 +79,7 @@ impl FsContext<'_> {
             let wrong = how.contains(Lookup::DIRECTORY) && !is_dir;
             return if wrong { Err(Errno::ENOTDIR.into()) } else { Ok(target) };
         }
-        Walk::start(self, dirfd, path, resolve)?.walk_all(path.to_vec(), how)
+        Walk::start(self, dirfd, path, resolve)?.walk_all(path, how)
     }
 
     /// The place that `path` leads to, for operations on names and inodes: an open file without a path is `EINVAL`.
@@ -92,14 +93,21 @@ impl FsContext<'_> {
             return Err(Errno::ENOENT.into());
         }
         let mut walk = Walk::start(self, dirfd, path, ResolveFlags::empty())?;
-        let (last, slash) = walk.walk_to_last(&mut path.to_vec())?;
-        Ok(Parent { dir: walk.at, last, slash })
+        let mut text = Cow::Borrowed(path);
+        let (last, slash) = walk.walk_to_last(&mut text)?;
+        let last = match last {
+            Tail::Name(name) => Last::Name(text.get(name).unwrap_or(&[]).to_vec()),
+            Tail::Dot => Last::Dot,
+            Tail::DotDot => Last::DotDot,
+            Tail::Root => Last::Root,
+        };
+        Ok(Parent { dir: walk.into_at(), last, slash })
     }
 
     /// `dirfd` itself.
     fn start_object(&self, dirfd: i32) -> SysResult<MagicTarget> {
         if dirfd == AT_FDCWD {
-            return Ok(MagicTarget::Path(self.cwd.clone()));
+            return Ok(MagicTarget::Path(self.place.cwd.clone()));
         }
         let file = self.files.get_any(dirfd)?;
         Ok(match &file.path {

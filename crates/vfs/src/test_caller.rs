@@ -9,7 +9,9 @@ use std::sync::Arc;
 use abi::{Errno, UserAddr};
 use sync::{SysResult, Waiter};
 
-use crate::{Caller, Cred, FdTable, FileSystem, FsContext, MountFlags, MountTable, NoSpecialFiles, Path};
+use crate::{
+    Caller, Cred, FdTable, FileSystem, FsContext, FsPlace, MountFlags, MountTable, NoSpecialFiles, Path,
+};
 
 /// A task that is nothing but a caller. It has no memory: `read_user` and `write_user` fault.
 pub struct TestCaller {
@@ -89,9 +91,7 @@ impl TestWorld {
     pub fn context<'a>(&'a self, caller: &'a TestCaller) -> FsContext<'a> {
         FsContext::new(
             &self.mounts,
-            self.root.clone(),
-            self.root.clone(),
-            0o022,
+            FsPlace::at_root(self.root.clone(), 0o022),
             &self.files,
             caller,
             &NoSpecialFiles,

@@ -186,16 +186,8 @@ impl Paths {
     }
 
     fn context(&self) -> vfs::FsContext<'_> {
-        let root = self.mounts.root().expect("a root");
-        vfs::FsContext::new(
-            &self.mounts,
-            root.clone(),
-            root,
-            0,
-            &self.files,
-            &self.caller,
-            &vfs::NoSpecialFiles,
-        )
+        let place = vfs::FsPlace::at_root(self.mounts.root().expect("a root"), 0);
+        vfs::FsContext::new(&self.mounts, place, &self.files, &self.caller, &vfs::NoSpecialFiles)
     }
 
     pub(crate) fn open(&self, path: &str, flags: OpenFlags) -> SysResult<Arc<FileDescription>> {

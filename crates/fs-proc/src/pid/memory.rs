@@ -61,7 +61,7 @@ fn identity(cx: &Cx<'_>, record: &MmRecord, vma: &Vma) -> (u64, u64, u64, Vec<u8
     match &vma.backing {
         Backing::File { file, offset } => {
             let attributes = file.attributes().unwrap_or_default();
-            let root = cx.reader.fs.get().root;
+            let root = cx.reader.fs.get().root.clone();
             let name = match (&file.path, file.ops.link_name()) {
                 (_, Some(name)) => name.into_bytes(),
                 (Some(path), None) => vfs::d_path(path, &root),

@@ -181,18 +181,18 @@ fn exe(cx: &Cx<'_>) -> SysResult<MagicTarget> {
 }
 
 fn cwd(cx: &Cx<'_>) -> SysResult<MagicTarget> {
-    place(cx, |fs| fs.cwd)
+    place(cx, |at| &at.cwd)
 }
 
 fn root(cx: &Cx<'_>) -> SysResult<MagicTarget> {
-    place(cx, |fs| fs.root)
+    place(cx, |at| &at.root)
 }
 
-fn place(cx: &Cx<'_>, which: fn(kernel::fs::FsInner) -> vfs::Path) -> SysResult<MagicTarget> {
+fn place(cx: &Cx<'_>, which: fn(&vfs::FsPlace) -> &vfs::Path) -> SysResult<MagicTarget> {
     cx.check_access()?;
     let task = cx.of()?.task.clone().ok_or(Errno::ENOENT)?;
     let fs = task.shared.lock().fs.clone();
-    path_of(fs.map(|fs| which(fs.get())))
+    path_of(fs.map(|fs| which(&fs.get()).clone()))
 }
 
 fn mounts(cx: &Cx<'_>) -> SysResult<Vec<u8>> {

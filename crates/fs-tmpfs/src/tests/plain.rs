@@ -122,7 +122,7 @@ fn times_follow_what_is_done() {
     set_old("/f");
     let quiet = open(&ctx, "/f", OpenFlags::NOATIME).unwrap();
     rw::read(&quiet, &caller, &mut vfs::SliceSink { bytes: &mut [0; 4], filled: 0 }).unwrap();
-    world.mounts.remount(&ctx.root, MountFlags::NOATIME).unwrap();
+    world.mounts.remount(&ctx.place.root, MountFlags::NOATIME).unwrap();
     rw::read(&file, &caller, &mut vfs::SliceSink { bytes: &mut [0; 4], filled: 0 }).unwrap();
     assert_eq!(moved("/f"), (false, false));
 }
@@ -194,7 +194,7 @@ fn unnamed_files_can_get_a_name_unless_excluded() {
     let file = open(&ctx, "/", tmpfile).unwrap();
     assert_eq!(file.attributes().unwrap().nlink, 0);
     let shown = format!("/#{} (deleted)", file.attributes().unwrap().ino);
-    assert_eq!(d_path(file.path.as_ref().unwrap(), &ctx.root), shown.as_bytes());
+    assert_eq!(d_path(file.path.as_ref().unwrap(), &ctx.place.root), shown.as_bytes());
     let fd = world.files.install(file, 9, false).unwrap();
     ops::link(&ctx, fd, b"", AT_FDCWD, b"/named", AtFlags::EMPTY_PATH).unwrap();
     assert_eq!(ops::stat(&ctx, AT_FDCWD, b"/named", AtFlags::empty()).unwrap().attributes.nlink, 1);
@@ -223,7 +223,7 @@ fn memfds_are_the_hosts_with_a_name_of_their_own() {
     let as_dyn: Arc<dyn FileSystem> = fs.clone();
     let at = Mount::internal(&as_dyn, "tmpfs");
     let file = memfd(&fs, &at, MemfdOptions { name: b"foo", flags: 2 }, &caller).unwrap();
-    assert_eq!(d_path(file.path.as_ref().unwrap(), &ctx.root), b"/memfd:foo (deleted)");
+    assert_eq!(d_path(file.path.as_ref().unwrap(), &ctx.place.root), b"/memfd:foo (deleted)");
     let now = file.attributes().unwrap();
     assert_eq!((now.mode.permissions(), now.nlink, now.size), (0o777, 0, 0));
     rw::write(&file, &caller, &mut SliceSource { bytes: b"hello", taken: 0 }).unwrap();

@@ -63,7 +63,7 @@ fn names_links_and_dentries_agree_after_a_crowd() {
     let caller = TestCaller::root();
     let ctx = world.context(&caller);
     let mut links: HashMap<u64, (Arc<Inode>, u64)> = HashMap::new();
-    let mut todo = vec![(String::new(), ctx.root.inode().clone())];
+    let mut todo = vec![(String::new(), ctx.place.root.inode().clone())];
     links.insert(todo[0].1.downcast::<TmpNode>().unwrap().ino, (todo[0].1.clone(), 2));
     while let Some((path, inode)) = todo.pop() {
         let node = inode.downcast::<TmpNode>().unwrap();
@@ -72,7 +72,7 @@ fn names_links_and_dentries_agree_after_a_crowd() {
             let below = format!("{path}/{}", String::from_utf8_lossy(&entry.name));
             let found = ctx.lookup_path(AT_FDCWD, below.as_bytes(), Lookup::empty()).unwrap();
             assert!(Arc::ptr_eq(found.inode(), &entry.inode), "{below}");
-            assert_eq!(d_path(&found, &ctx.root), below.as_bytes());
+            assert_eq!(d_path(&found, &ctx.place.root), below.as_bytes());
             let child = entry.inode.downcast::<TmpNode>().unwrap();
             let is_dir = entry.inode.is_dir();
             links.entry(child.ino).or_insert((entry.inode.clone(), if is_dir { 1 } else { 0 })).1 += 1;

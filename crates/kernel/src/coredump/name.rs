@@ -25,7 +25,7 @@ struct Facts {
 impl CurrentTask {
     pub(super) fn core_name(&self, signal: Signal, limit: u64) -> Vec<u8> {
         let exe = self.mm.record().exe.clone();
-        let root = self.fs.get().root;
+        let root = self.fs.get().root.clone();
         // One lock after the other.
         let host = self.kernel().hostname.lock().clone();
         let comm = self.task.shared.lock().name.clone();

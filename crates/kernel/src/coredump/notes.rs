@@ -154,7 +154,7 @@ impl CurrentTask {
 
     /// Which file is mapped where (`fill_files_note`).
     fn file_note(&self, vmas: &[Vma]) -> Option<Vec<u8>> {
-        let root = self.fs.get().root;
+        let root = self.fs.get().root.clone();
         let mut places = Bytes::default();
         let mut names = Vec::new();
         let mut count = 0;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sync::{Mutex, order};
-use vfs::{FdTable, FileDescription, FsContext, Path};
+use vfs::{FdTable, FileDescription, FsContext, FsPlace, Path};
 
 use crate::task::CurrentTask;
 
@@ -66,53 +66,49 @@ impl Files {
 
 /// Where a task is in the name space (`CLONE_FS`).
 pub struct Fs {
-    inner: Mutex<order::Leaf, FsInner>,
-}
-
-/// Root, current directory, umask.
-#[derive(Clone)]
-pub struct FsInner {
-    pub root: Path,
-    pub cwd: Path,
-    pub umask: u32,
+    place: Mutex<order::Leaf, Arc<FsPlace>>,
 }
 
 impl Fs {
     pub fn new(root: Path, cwd: Path, umask: u32) -> Arc<Fs> {
-        Arc::new(Fs { inner: Mutex::new(FsInner { root, cwd, umask }) })
+        Arc::new(Fs { place: Mutex::new(Arc::new(FsPlace { root, cwd, umask })) })
     }
 
     pub fn copy(&self) -> Arc<Fs> {
-        Arc::new(Fs { inner: Mutex::new(self.get()) })
+        Arc::new(Fs { place: Mutex::new(self.get()) })
     }
 
-    pub fn get(&self) -> FsInner {
-        self.inner.lock().clone()
+    pub fn get(&self) -> Arc<FsPlace> {
+        self.place.lock().clone()
     }
 
     /// Changes it; what it held before is dropped without the lock.
-    pub fn update(&self, change: impl FnOnce(&mut FsInner)) {
-        let mut new = self.get();
+    pub fn update(&self, change: impl FnOnce(&mut FsPlace)) {
+        let mut new = FsPlace::clone(&self.get());
         change(&mut new);
-        let old = std::mem::replace(&mut *self.inner.lock(), new);
+        let old = std::mem::replace(&mut *self.place.lock(), Arc::new(new));
         drop(old);
     }
 
     /// Sets the umask and gives the old one, at once: threads that share it see each other's (Linux: `xchg`).
     pub fn replace_umask(&self, new: u32) -> u32 {
-        std::mem::replace(&mut self.inner.lock().umask, new)
+        let mut place = self.place.lock();
+        let old = place.umask;
+        let changed = Arc::new(FsPlace { umask: new, ..FsPlace::clone(&place) });
+        let before = std::mem::replace(&mut *place, changed);
+        // What it held is dropped without the lock.
+        drop(place);
+        drop(before);
+        old
     }
 }
 
 impl CurrentTask {
     /// What path operations work with.
     pub fn fs_context(&self) -> FsContext<'_> {
-        let place = self.fs.get();
         FsContext::new(
             &self.task.kernel.mounts,
-            place.root,
-            place.cwd,
-            place.umask,
+            self.fs.get(),
             &self.files.table,
             self,
             &*self.task.kernel.special_files,

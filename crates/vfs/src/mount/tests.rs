@@ -67,8 +67,8 @@ fn a_mount_in_use_is_busy_and_detaching_leaves_it_usable() {
     );
     world.mounts.umount(find(&ctx, "/mnt").unwrap(), UmountFlags::DETACH).unwrap();
     assert_eq!(find(&ctx, "/mnt/deep"), Err(Errno::ENOENT));
-    assert_eq!(getcwd(&cwd, &ctx.root), Ok(b"(unreachable)/deep".to_vec()));
-    assert_eq!(d_path(&cwd, &ctx.root), b"/deep");
+    assert_eq!(getcwd(&cwd, &ctx.place.root), Ok(b"(unreachable)/deep".to_vec()));
+    assert_eq!(d_path(&cwd, &ctx.place.root), b"/deep");
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn read_only_mounts_refuse_writers_and_writers_refuse_read_only() {
     let caller = TestCaller::root();
     let ctx = world.context(&caller);
     let writer = open(&ctx, "/dir/file", OpenFlags::RDWR).unwrap();
-    assert_eq!(errno(world.mounts.remount(&ctx.root, MountFlags::RDONLY)), Some(Errno::EBUSY));
+    assert_eq!(errno(world.mounts.remount(&ctx.place.root, MountFlags::RDONLY)), Some(Errno::EBUSY));
     drop(writer);
-    world.mounts.remount(&ctx.root, MountFlags::RDONLY).unwrap();
+    world.mounts.remount(&ctx.place.root, MountFlags::RDONLY).unwrap();
     let rofs = Some(Errno::EROFS);
     assert_eq!(errno(open(&ctx, "/dir/file", OpenFlags::RDWR)), rofs);
     assert_eq!(errno(open(&ctx, "/dir/file", OpenFlags::TRUNC)), rofs);
@@ -129,7 +129,7 @@ fn mounts_move_with_what_is_below() {
     assert_eq!(errno(world.mounts.move_mount(&mount, &inside)), Some(Errno::ELOOP));
     assert_eq!(errno(world.mounts.move_mount(&inside, &mount)), Some(Errno::EINVAL));
     world.mounts.move_mount(&mount, &find(&ctx, "/dir/sub").unwrap()).unwrap();
-    assert_eq!(d_path(&inside, &ctx.root), b"/dir/sub/a");
+    assert_eq!(d_path(&inside, &ctx.place.root), b"/dir/sub/a");
     assert_eq!(find(&ctx, "/mnt/a"), Err(Errno::ENOENT));
 }
 
@@ -144,7 +144,7 @@ fn the_texts_escape_and_show_only_what_lies_below_the_root() {
     world.mounts.bind(&find(&ctx, "/dir").unwrap(), &find(&ctx, "/mnt").unwrap(), false).unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     assert_eq!(
-        text(world.mounts.mountinfo(&ctx.root)),
+        text(world.mounts.mountinfo(&ctx.place.root)),
         "1 1 0:7 / / rw,relatime - testfs test rw,size=1k\n\
          2 1 0:7 / /dir/a\\040b\\134c ro,nosuid,nodev,relatime - testfs x\\040\\043y ro,size=1k\n\
          3 1 0:7 /dir /mnt rw,relatime - testfs test rw,size=1k\n"

@@ -12,7 +12,7 @@ use crate::test_support::{TestFs, TestInode, errno, find, user, world, world_on}
 use crate::{FileSystem, MountFlags, d_path, getcwd};
 
 fn shown(ctx: &FsContext<'_>, path: &str) -> Result<String, Errno> {
-    find(ctx, path).map(|found| String::from_utf8(d_path(&found, &ctx.root)).unwrap())
+    find(ctx, path).map(|found| String::from_utf8(d_path(&found, &ctx.place.root)).unwrap())
 }
 
 #[test]
@@ -106,14 +106,15 @@ fn the_walk_stays_below_the_root_it_was_given() {
     let mut ctx = world.context(&caller);
     ops::symlink(&ctx, b"/../../file", AT_FDCWD, b"dir/up").unwrap();
     ops::symlink(&ctx, b"../..", AT_FDCWD, b"dir/sub/up").unwrap();
-    ctx.root = find(&ctx, "/dir").unwrap();
+    let root = find(&ctx, "/dir").unwrap();
+    ctx.place = Arc::new(crate::FsPlace { root, ..(*ctx.place).clone() });
     for (path, leads_to) in [("/..", "/"), ("/../file", "/file"), ("/up", "/file"), ("/sub/up/..", "/")] {
         assert_eq!(shown(&ctx, path), Ok(leads_to.into()), "{path}");
     }
     // The current directory is outside: it can be walked from, and shows as unreachable.
-    assert_eq!(getcwd(&ctx.cwd, &ctx.root), Ok(b"(unreachable)/".to_vec()));
-    ctx.cwd = ctx.root.clone();
-    assert_eq!(getcwd(&ctx.cwd, &ctx.root), Ok(b"/".to_vec()));
+    assert_eq!(getcwd(&ctx.place.cwd, &ctx.place.root), Ok(b"(unreachable)/".to_vec()));
+    ctx.place = crate::FsPlace::at_root(ctx.place.root.clone(), 0);
+    assert_eq!(getcwd(&ctx.place.cwd, &ctx.place.root), Ok(b"/".to_vec()));
 }
 
 #[test]

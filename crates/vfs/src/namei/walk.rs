@@ -1,12 +1,14 @@
 //! A walk in progress.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use abi::{Errno, FileMode, FileType, NAME_MAX, PATH_MAX, ResolveFlags};
+use abi::{AT_FDCWD, Errno, FileMode, FileType, NAME_MAX, PATH_MAX, ResolveFlags};
 use sync::SysResult;
 
-use super::{Last, Lookup};
+use super::Lookup;
 use crate::permission::may_search;
 use crate::{FsContext, Inode, MagicTarget, MountFlags, Path};
 
@@ -18,9 +20,18 @@ pub(crate) struct Walk<'c, 'a> {
     ctx: &'c FsContext<'a>,
     resolve: ResolveFlags,
     /// What `/` and `..` do not leave: the caller's root, or the start with RESOLVE_BENEATH and RESOLVE_IN_ROOT.
-    root: Path,
-    pub(crate) at: Path,
+    root: Cow<'c, Path>,
+    at: Cow<'c, Path>,
     links: u32,
+}
+
+/// The last component of a path: where its name is in the text.
+pub(crate) enum Tail {
+    Name(Range<usize>),
+    Dot,
+    DotDot,
+    /// The path was only slashes.
+    Root,
 }
 
 /// What a link leads to.
@@ -46,16 +57,33 @@ impl<'c, 'a> Walk<'c, 'a> {
         }
         let scoped = resolve.intersects(ResolveFlags::BENEATH | ResolveFlags::IN_ROOT);
         let at = if absolute && !scoped {
-            ctx.root.clone()
+            Cow::Borrowed(&ctx.place.root)
         } else {
-            let start = ctx.start_object(dirfd)?.path_or(Errno::ENOTDIR)?;
+            let start = match dirfd {
+                AT_FDCWD => Cow::Borrowed(&ctx.place.cwd),
+                _ => Cow::Owned(ctx.start_object(dirfd)?.path_or(Errno::ENOTDIR)?),
+            };
             if !start.inode().is_dir() {
                 return Err(Errno::ENOTDIR.into());
             }
             start
         };
-        let root = if scoped { at.clone() } else { ctx.root.clone() };
+        let root = if scoped { at.clone() } else { Cow::Borrowed(&ctx.place.root) };
         Ok(Walk { ctx, resolve, root, at, links: 0 })
+    }
+
+    /// Where the walk has come to.
+    pub(crate) fn at(&self) -> &Path {
+        &self.at
+    }
+
+    pub(crate) fn into_at(self) -> Path {
+        self.at.into_owned()
+    }
+
+    /// Goes there; gives where it was.
+    pub(crate) fn go(&mut self, to: Path) -> Path {
+        std::mem::replace(&mut self.at, Cow::Owned(to)).into_owned()
     }
 
     fn is_scoped(&self) -> bool {
@@ -67,27 +95,28 @@ impl<'c, 'a> Walk<'c, 'a> {
     }
 
     /// Walks the whole of `text`.
-    pub(crate) fn walk_all(mut self, mut text: Vec<u8>, how: Lookup) -> SysResult<MagicTarget> {
+    pub(crate) fn walk_all(mut self, path: &[u8], how: Lookup) -> SysResult<MagicTarget> {
+        let mut text = Cow::Borrowed(path);
         loop {
             let (last, slash) = self.walk_to_last(&mut text)?;
-            let Last::Name(name) = last else {
+            let Tail::Name(name) = last else {
                 self.step_dots(&last)?;
                 break;
             };
             let directory = slash || how.contains(Lookup::DIRECTORY);
-            let child = self.step(&name, true)?;
+            let child = self.step(text.get(name).unwrap_or(&[]), true)?;
             if child.inode().file_type == FileType::LNK && (slash || how.contains(Lookup::FOLLOW)) {
                 match self.follow(&child, true)? {
                     Followed::Text(body) => {
-                        text = splice(body, if slash { b"/" } else { b"" });
+                        text = Cow::Owned(splice(body, if slash { b"/" } else { b"" }));
                         continue;
                     }
-                    Followed::Object(MagicTarget::Path(path)) => self.at = path,
+                    Followed::Object(MagicTarget::Path(path)) => self.at = Cow::Owned(path),
                     Followed::Object(_) if directory => return Err(Errno::ENOTDIR.into()),
                     Followed::Object(file) => return Ok(file),
                 }
             } else {
-                self.at = child;
+                self.at = Cow::Owned(child);
             }
             if directory && !self.at.inode().is_dir() {
                 return Err(Errno::ENOTDIR.into());
@@ -95,7 +124,7 @@ impl<'c, 'a> Walk<'c, 'a> {
             break;
         }
         self.check_scope()?;
-        Ok(MagicTarget::Path(self.at))
+        Ok(MagicTarget::Path(self.into_at()))
     }
 
     /// Linux: `complete_walk`. A rename beside a scoped walk must not have led it out.
@@ -108,7 +137,7 @@ impl<'c, 'a> Walk<'c, 'a> {
 
     /// Walks all but the last component, which it gives together with whether slashes follow it. `self.at` is a
     /// directory then, in which the caller may search.
-    pub(crate) fn walk_to_last(&mut self, text: &mut Vec<u8>) -> SysResult<(Last, bool)> {
+    pub(crate) fn walk_to_last(&mut self, text: &mut Cow<'_, [u8]>) -> SysResult<(Tail, bool)> {
         if text.is_empty() {
             return Err(Errno::ENOENT.into());
         }
@@ -117,7 +146,7 @@ impl<'c, 'a> Walk<'c, 'a> {
         }
         let mut at = skip_slashes(text, 0);
         if at == text.len() {
-            return Ok((Last::Root, false));
+            return Ok((Tail::Root, false));
         }
         loop {
             may_search(self.at.inode(), self.ctx.caller)?;
@@ -127,9 +156,9 @@ impl<'c, 'a> Walk<'c, 'a> {
             let next = skip_slashes(text, end);
             if next == text.len() {
                 let last = match name {
-                    b"." => Last::Dot,
-                    b".." => Last::DotDot,
-                    name => Last::Name(name.to_vec()),
+                    b"." => Tail::Dot,
+                    b".." => Tail::DotDot,
+                    _ => Tail::Name(at..end),
                 };
                 return Ok((last, next > end));
             }
@@ -141,14 +170,16 @@ impl<'c, 'a> Walk<'c, 'a> {
                     if child.inode().file_type == FileType::LNK {
                         match self.follow(&child, false)? {
                             Followed::Text(body) => {
-                                *text = splice(body, text.get(end..).unwrap_or(&[]));
+                                *text = Cow::Owned(splice(body, text.get(end..).unwrap_or(&[])));
                                 at = self.restart(text)?;
                                 continue;
                             }
-                            Followed::Object(target) => self.at = target.path_or(Errno::ENOTDIR)?,
+                            Followed::Object(target) => {
+                                self.at = Cow::Owned(target.path_or(Errno::ENOTDIR)?);
+                            }
                         }
                     } else {
-                        self.at = child;
+                        self.at = Cow::Owned(child);
                     }
                 }
             }
@@ -197,21 +228,21 @@ impl<'c, 'a> Walk<'c, 'a> {
         Ok(over)
     }
 
-    pub(crate) fn step_dots(&mut self, last: &Last) -> SysResult<()> {
+    pub(crate) fn step_dots(&mut self, last: &Tail) -> SysResult<()> {
         match last {
-            Last::DotDot => self.step_up(),
+            Tail::DotDot => self.step_up(),
             _ => Ok(()),
         }
     }
 
     /// `..`: not beyond the root, up through mounts, down again into what is mounted on the parent.
     fn step_up(&mut self) -> SysResult<()> {
-        let mut at = self.at.clone();
+        let mut at = self.at().clone();
         loop {
-            if at == self.root {
+            if at == *self.root {
                 self.forbids(ResolveFlags::BENEATH, Errno::EXDEV)?;
                 // Linux stays, but at the root itself, not below what hides it.
-                self.at = self.cross(at)?;
+                self.at = Cow::Owned(self.cross(at)?);
                 return Ok(());
             }
             if !at.is_mount_root() {
@@ -224,7 +255,7 @@ impl<'c, 'a> Walk<'c, 'a> {
         if let Some(parent) = at.dentry.parent() {
             at.dentry = parent;
         }
-        self.at = self.cross(at)?;
+        self.at = Cow::Owned(self.cross(at)?);
         // A rename may have moved us out: then `..` could pass by the root (Linux: EAGAIN).
         if self.is_scoped() && !self.at.is_at_or_below(&self.root) {
             return Err(Errno::EAGAIN.into());

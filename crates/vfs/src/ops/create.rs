@@ -90,7 +90,7 @@ fn create_node(
 
 /// Makes a directory. Of `mode` the permission bits and the sticky bit count.
 pub fn mkdir(ctx: &FsContext<'_>, dirfd: i32, path: &[u8], mode: u32) -> SysResult<()> {
-    let permissions = mode & 0o1777 & !ctx.umask;
+    let permissions = mode & 0o1777 & !ctx.place.umask;
     ctx.retry_stale(|| {
         create_at(ctx, dirfd, path, true, |dir, name| {
             may_create(&dir.dentry, ctx.caller)?;
@@ -117,7 +117,7 @@ pub fn mknod(ctx: &FsContext<'_>, dirfd: i32, path: &[u8], mode: FileMode, dev: 
         NewNodeKind::BlockDevice(_) => true,
         _ => false,
     };
-    let permissions = mode.permissions() & !ctx.umask;
+    let permissions = mode.permissions() & !ctx.place.umask;
     ctx.retry_stale(|| {
         create_at(ctx, dirfd, path, false, |dir, name| {
             may_create(&dir.dentry, ctx.caller)?;
@@ -131,7 +131,7 @@ pub fn mknod(ctx: &FsContext<'_>, dirfd: i32, path: &[u8], mode: FileMode, dev: 
 
 /// Makes the file of a socket, as `bind` does, and gives its inode. `permissions` are cut by the umask.
 pub fn make_socket(ctx: &FsContext<'_>, path: &[u8], permissions: u32) -> SysResult<Arc<Inode>> {
-    let permissions = permissions & 0o7777 & !ctx.umask;
+    let permissions = permissions & 0o7777 & !ctx.place.umask;
     let made = RefCell::new(None);
     ctx.retry_stale(|| {
         create_at(ctx, abi::AT_FDCWD, path, false, |dir, name| {

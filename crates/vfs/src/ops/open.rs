@@ -1,6 +1,7 @@
 //! `open`, `openat`, `openat2`, `creat`.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,9 +12,9 @@ use super::attr::truncate_change;
 use super::create::new_node;
 use crate::context::kept_flags;
 use crate::file::OpenForWriting;
-use crate::namei::{Followed, Walk};
+use crate::namei::{Followed, Tail, Walk};
 use crate::{
-    FileDescription, FileOps, FsContext, Inode, Last, Lookup, MAY_EXEC, MAY_READ, MAY_WRITE, MagicTarget,
+    FileDescription, FileOps, FsContext, Inode, Lookup, MAY_EXEC, MAY_READ, MAY_WRITE, MagicTarget,
     MountFlags, NewNodeKind, OpenHow, Path, generic_permission, inode_permission, is_owner,
 };
 
@@ -161,37 +162,38 @@ fn open_creating(
         return Err(Errno::ENOENT.into());
     }
     let mut walk = Walk::start(ctx, dirfd, path, request.resolve)?;
-    let mut text = path.to_vec();
+    let mut text = Cow::Borrowed(path);
     let dir = loop {
         let (last, slash) = walk.walk_to_last(&mut text)?;
-        let Last::Name(name) = last else {
-            let dir = walk.at.clone();
+        let Tail::Name(name) = last else {
+            let dir = walk.at().clone();
             walk.step_dots(&last)?;
             break dir;
         };
+        let name = text.get(name).unwrap_or(&[]);
         if slash {
             return Err(Errno::EISDIR.into());
         }
-        let found = match walk.step(&name, true) {
+        let found = match walk.step(name, true) {
             Ok(found) => found,
-            Err(SysError::Errno(Errno::ENOENT)) => match create_last(ctx, &walk.at, &name, request)? {
+            Err(SysError::Errno(Errno::ENOENT)) => match create_last(ctx, walk.at(), name, request)? {
                 (path, true) => return open_found(ctx, path, request, true),
                 (path, false) => walk.cross(path)?,
             },
             Err(error) => return Err(error),
         };
         if found.inode().file_type != FileType::LNK || !request.follows() {
-            break std::mem::replace(&mut walk.at, found);
+            break walk.go(found);
         }
         match walk.follow(&found, true)? {
-            Followed::Text(body) => text = body,
+            Followed::Text(body) => text = Cow::Owned(body),
             Followed::Object(target) => return open_target(ctx, target, request),
         }
     };
     walk.check_scope()?;
-    check_kind(&walk.at, request)?;
-    may_create_in_sticky(ctx, &dir, walk.at.inode())?;
-    open_found(ctx, walk.at, request, false)
+    check_kind(walk.at(), request)?;
+    may_create_in_sticky(ctx, &dir, walk.at().inode())?;
+    open_found(ctx, walk.into_at(), request, false)
 }
 
 /// Linux: the function of this name. Opening with O_CREAT what somebody else has put into a sticky directory is
@@ -233,7 +235,7 @@ fn create_last(
     }
     dir.check_writable()?;
     inode_permission(dir.inode(), ctx.caller, MAY_WRITE | MAY_EXEC)?;
-    let node = new_node(ctx, dir.inode(), NewNodeKind::File, request.mode & !ctx.umask)?;
+    let node = new_node(ctx, dir.inode(), NewNodeKind::File, request.mode & !ctx.place.umask)?;
     let inode = dir.inode().ops.create(dir.inode(), name, &node)?;
     let dentry = dir.dentry.enter_new(&change, name, inode)?;
     ctx.mounts.dentries.keep(&dentry);
@@ -250,7 +252,7 @@ fn open_tmpfile(
     let dir = ctx.lookup_resolve(dirfd, path, request.lookup(), request.resolve)?.path_or(Errno::ENOTDIR)?;
     dir.check_writable()?;
     inode_permission(dir.inode(), ctx.caller, MAY_WRITE | MAY_EXEC)?;
-    let node = new_node(ctx, dir.inode(), NewNodeKind::File, request.mode & !ctx.umask)?;
+    let node = new_node(ctx, dir.inode(), NewNodeKind::File, request.mode & !ctx.place.umask)?;
     let inode = dir.inode().ops.create_unnamed(dir.inode(), &node)?;
     let linkable = !request.flags.contains(OpenFlags::EXCL);
     inode.attached.linkable.store(linkable, Ordering::Relaxed);

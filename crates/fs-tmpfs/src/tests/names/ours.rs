@@ -64,17 +64,17 @@ pub(super) fn prepare(world: &mut TestWorld, as_root: bool) -> Path {
         ops::mkdir(&ctx, AT_FDCWD, name.as_bytes(), 0o755).unwrap();
         let (uid, gid) = (Some(caller.cred.uid), Some(caller.cred.gid));
         ops::chown(&ctx, AT_FDCWD, name.as_bytes(), uid, gid, AtFlags::empty()).unwrap();
-        ctx.cwd = ops::chdir(&ctx, name.as_bytes()).unwrap();
+        ctx.enter(ops::chdir(&ctx, name.as_bytes()).unwrap());
     }
     ops::chmod(&ctx, AT_FDCWD, b".", 0o1777, AtFlags::empty()).unwrap();
-    ctx.cwd
+    ctx.place.cwd.clone()
 }
 
 pub(super) fn apply(world: &TestWorld, start: &Path, actor: Actor, as_root: bool, op: &Op) -> Outcome {
     let caller = caller(actor, as_root);
     let mut ctx = world.context(&caller);
     ctx.special = &Fifos;
-    ctx.cwd = start.clone();
+    ctx.enter(start.clone());
     perform(&ctx, op).map_err(|error| error.errno().unwrap())
 }
 
@@ -184,13 +184,13 @@ pub(super) fn snapshot(world: &TestWorld, start: &Path) -> Snapshot {
 fn check_dentries(world: &TestWorld, start: &Path, all: &Snapshot) {
     let root = TestCaller::root();
     let mut ctx = world.context(&root);
-    ctx.cwd = start.clone();
+    ctx.enter(start.clone());
     for path in all.keys() {
         let path = format!(".{path}");
         let found = ctx.lookup_path(AT_FDCWD, path.as_bytes(), vfs::Lookup::empty());
         // Longer than PATH_MAX in one piece, it cannot be asked for.
         if path.len() < 4096 {
-            let shown = vfs::d_path(&found.unwrap(), &ctx.root);
+            let shown = vfs::d_path(&found.unwrap(), &ctx.place.root);
             assert_eq!(String::from_utf8(shown).unwrap(), format!("/{DEPTH}{}", &path[1..]));
         }
     }
