@@ -58,11 +58,10 @@ fn read_how(task: &CurrentTask, at: In<abi::OpenHow>, size: usize) -> SysResult<
     if tail.iter().any(|byte| *byte != 0) { Err(Errno::E2BIG.into()) } else { Ok(how) }
 }
 
-fn do_open(task: &mut CurrentTask, dirfd: Fd, path: UserCStr, request: &OpenRequest) -> SysResult<Fd> {
+fn do_open(task: &CurrentTask, dirfd: Fd, path: UserCStr, request: &OpenRequest) -> SysResult<Fd> {
     let path = task.mm.read_path(path.0)?;
     let limit = task.limit(NOFILE);
-    let files = task.files.clone();
-    let reserved = files.table.reserve(limit, request.is_cloexec())?;
+    let reserved = task.files.table.reserve(limit, request.is_cloexec())?;
     let file = ops::open(&task.fs_context(), dirfd.0, &path, request)?;
     Ok(Fd(reserved.install(file)))
 }
