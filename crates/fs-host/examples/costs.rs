@@ -8,8 +8,8 @@ use abi::OpenFlags;
 use fs_host::{HostFs, HostFsOptions, OwnerMap, Records};
 use sync::SysResult;
 use vfs::{
-    FdTable, FileSystem, FsContext, FsPlace, KernelCaller, MountFlags, MountTable, NewNode, NewNodeKind,
-    NoSpecialFiles, OpenHow,
+    FdTable, FileSystem, FsContext, FsPlace, KernelCaller, Lookup, MountFlags, MountTable, NewNode,
+    NewNodeKind, NoSpecialFiles, OpenHow,
 };
 
 fn measure(what: &str, mut act: impl FnMut()) {
@@ -43,6 +43,9 @@ fn main() -> SysResult<()> {
         let caller = KernelCaller::new();
         let open = || file.ops.open(&file, OpenHow { flags: OpenFlags::RDONLY }, &caller);
         measure("attributes", || _ = file.ops.attributes(&file));
+        let opened = open()?;
+        measure("attributes of an open file", || _ = opened.attributes());
+        drop(opened);
         measure("revalidate", || _ = sub.ops.revalidate(&sub, b"file", &file));
         measure("lookup, in use", || _ = sub.ops.lookup(&sub, b"file"));
         measure("lookup, missing", || _ = sub.ops.lookup(&sub, b"none"));
@@ -61,6 +64,8 @@ fn main() -> SysResult<()> {
             }
         });
         let path = dir.path().join("sub/file");
+        let context = context();
+        measure("walk of a cached path", || _ = context.lookup_path(abi::AT_FDCWD, b"/sub", Lookup::FOLLOW));
         measure("  the host's stat", || _ = std::fs::symlink_metadata(&path));
         measure("  the host's open and close", || _ = std::fs::File::open(&path));
         measure("create and unlink", || {
