@@ -9,13 +9,26 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::fs::Stat;
 
-/// All of this process, by our descriptor.
-static REGISTER: Mutex<BTreeMap<RawFd, Entry>> = Mutex::new(BTreeMap::new());
+/// Files that the kernel has done with between two looks at them, at most: each takes a descriptor.
+pub const MOST_DROPPED: usize = 64;
+
+/// All of this process.
+static REGISTER: Mutex<Register> = Mutex::new(Register { files: BTreeMap::new(), dropped: 0, wake_at: 0 });
+static MANY_DROPPED: Condvar = Condvar::new();
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+
+struct Register {
+    /// By our descriptor.
+    files: BTreeMap<RawFd, Entry>,
+    /// How many of them the kernel has done with, and at how many whoever watches wakes.
+    dropped: usize,
+    wake_at: usize,
+}
 
 struct Entry {
     file: Arc<OwnedFd>,
@@ -55,7 +68,7 @@ impl Lent {
         let is_first = !self.is_lent.swap(true, Ordering::Relaxed);
         if is_first {
             let entry = Entry { file: self.file.clone(), is_dropped: false };
-            register().insert(self.file.as_raw_fd(), entry);
+            register().files.insert(self.file.as_raw_fd(), entry);
         }
         is_first
     }
@@ -85,14 +98,18 @@ impl Drop for Lent {
         }
         let mut register = register();
         if !IS_WATCHED.load(Ordering::Relaxed) {
-            register.remove(&self.file.as_raw_fd());
-        } else if let Some(entry) = register.get_mut(&self.file.as_raw_fd()) {
+            register.files.remove(&self.file.as_raw_fd());
+        } else if let Some(entry) = register.files.get_mut(&self.file.as_raw_fd()) {
             entry.is_dropped = true;
+            register.dropped += 1;
+            if register.dropped == register.wake_at {
+                MANY_DROPPED.notify_all();
+            }
         }
     }
 }
 
-fn register() -> MutexGuard<'static, BTreeMap<RawFd, Entry>> {
+fn register() -> MutexGuard<'static, Register> {
     REGISTER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -101,22 +118,30 @@ pub fn watch() {
     IS_WATCHED.store(true, Ordering::Relaxed);
 }
 
+/// Sleeps for so long, or until the kernel has done with [`MOST_DROPPED`] more files.
+pub fn wait_for_dropped(period: Duration) {
+    let mut register = register();
+    register.wake_at = register.dropped + MOST_DROPPED;
+    // Both ends of the wait are as good.
+    let _ = MANY_DROPPED.wait_timeout_while(register, period, |now| now.dropped < now.wake_at);
+}
+
 /// Bytes of memory in all that are registered.
 pub fn bytes() -> u64 {
-    register().values().map(|entry| stat(&entry.file).map_or(0, |stat| allocated(&stat))).sum()
+    register().files.values().map(|entry| stat(&entry.file).map_or(0, |stat| allocated(&stat))).sum()
 }
 
 /// Which are registered, with their bytes of memory.
 pub fn all() -> HashMap<FileId, u64> {
     let register = register();
-    let stats = register.values().filter_map(|entry| stat(&entry.file));
+    let stats = register.files.values().filter_map(|entry| stat(&entry.file));
     stats.map(|stat| (FileId::of(&stat), allocated(&stat))).collect()
 }
 
 /// Those that the kernel has done with, with their bytes of memory.
 pub fn dropped() -> HashMap<FileId, u64> {
     let register = register();
-    let dropped = register.values().filter(|entry| entry.is_dropped);
+    let dropped = register.files.values().filter(|entry| entry.is_dropped);
     let stats = dropped.filter_map(|entry| stat(&entry.file));
     stats.map(|stat| (FileId::of(&stat), allocated(&stat))).collect()
 }
@@ -124,7 +149,9 @@ pub fn dropped() -> HashMap<FileId, u64> {
 /// Closes, of those that the kernel has done with, the ones of which `is_held` says that nobody holds them.
 pub fn forget(is_held: impl Fn(FileId) -> bool) {
     let is_kept = |entry: &Entry| stat(&entry.file).is_some_and(|stat| is_held(FileId::of(&stat)));
-    register().retain(|_, entry| !entry.is_dropped || is_kept(entry));
+    let mut register = register();
+    register.files.retain(|_, entry| !entry.is_dropped || is_kept(entry));
+    register.dropped = register.files.values().filter(|entry| entry.is_dropped).count();
 }
 
 /// The files that a process has mapped, or has descriptors of.
@@ -196,6 +223,15 @@ mod tests {
         assert_eq!(dropped().get(&id), Some(&12288));
         forget(|file| file != id);
         assert!(!all().contains_key(&id));
+    }
+
+    #[test]
+    fn many_that_were_dropped_end_the_wait() {
+        watch();
+        let waiter = std::thread::spawn(|| wait_for_dropped(Duration::from_secs(600)));
+        while !waiter.is_finished() {
+            drop(Lent::new(memory_file()));
+        }
     }
 
     #[test]

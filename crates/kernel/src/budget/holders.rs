@@ -11,9 +11,7 @@ use host::lent::{self, FileId};
 use crate::budget::Process;
 use crate::kernel::Kernel;
 
-/// Dropped files that are kept, with a descriptor each, before somebody looks who holds them.
-const MOST_DROPPED: usize = 64;
-/// The part of the limit that they may hold before: one in so many.
+/// The part of the limit that dropped files may hold before somebody looks who holds them: one in so many.
 const PART: u64 = 32;
 /// Looks at all processes, until none came meanwhile.
 const TRIES: usize = 4;
@@ -21,7 +19,7 @@ const TRIES: usize = 4;
 /// Closes the memory files that the kernel has done with and no process holds any more, if there are many of them.
 pub(super) fn forget_dropped(kernel: &Kernel, limit: u64) {
     let dropped = lent::dropped();
-    if dropped.len() <= MOST_DROPPED && dropped.values().sum::<u64>() <= limit / PART {
+    if dropped.len() < lent::MOST_DROPPED && dropped.values().sum::<u64>() <= limit / PART {
         return;
     }
     for _ in 0..TRIES {

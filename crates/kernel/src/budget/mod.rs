@@ -146,7 +146,7 @@ fn watch(kernel: &Weak<Kernel>, limit: u64, at_start: u64) {
         drop(kernel);
         let room = Duration::from_secs_f64((limit - used) as f64 / FILL_RATE as f64);
         let least = SHORTEST.max(began.elapsed() * SHARE);
-        std::thread::sleep(room.clamp(least, LONGEST.max(least)));
+        host::lent::wait_for_dropped(room.clamp(least, LONGEST.max(least)));
     }
 }
 
