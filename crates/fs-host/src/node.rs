@@ -307,13 +307,12 @@ impl HostNode {
         if self.is_root() {
             return Ok(Handle::Dir(self.fs.root_fd.clone()));
         }
+        // This operation has asked what the name leads to: a descriptor of just that will do.
+        if let Some(held) = seen::found(&self.fs, self.id, |stat| self.fs.kept.get(&self.opens, stat)) {
+            return Ok(Handle::Open(held));
+        }
         if let Some(file) = self.open_file() {
             return Ok(Handle::Open(file));
-        }
-        // This operation has asked what the name leads to: a descriptor of just that will do.
-        let found = seen::found(&self.fs, self.id);
-        if let Some(held) = found.and_then(|stat| self.fs.kept.get(&self.opens, &stat)) {
-            return Ok(Handle::Open(held));
         }
         let (fd, stat) = self.at_a_place(|dir, name| self.open_in(dir, name, OFlags::empty()))?;
         // Never open what only was a regular file when it was looked up.
@@ -339,13 +338,27 @@ impl HostNode {
 
     /// The guest's attributes for what the host says.
     pub(crate) fn shown(&self, this: &Arc<Inode>, stat: &HostStat) -> SysResult<Attributes> {
+        Ok(self.shown_with(stat, self.record(this, stat)?))
+    }
+
+    /// The same, unless the host is to be asked for a record.
+    pub(crate) fn shown_if_known(&self, stat: &HostStat) -> Option<Attributes> {
+        let record = match self.fs.keeps_records().then(|| self.cached_record(stat.changed())) {
+            None => None,
+            Some(Cached::Record(record)) => record,
+            Some(Cached::Unknown(_)) => return None,
+        };
+        Some(self.shown_with(stat, record))
+    }
+
+    fn shown_with(&self, stat: &HostStat, record: Option<Record>) -> Attributes {
         let mut shown = stat.attributes(self.fs.shown_dev(stat.id.dev));
         (shown.uid, shown.gid) = self.fs.options.owners.shown(shown.uid, shown.gid);
-        if let Some(record) = self.record(this, stat)? {
+        if let Some(record) = record {
             record.apply(stat, &mut shown);
         }
         self.set_id.store(has_set_id(shown.mode), Ordering::Relaxed);
-        Ok(shown)
+        shown
     }
 }
 

@@ -156,8 +156,10 @@ impl InodeOps for HostNode {
     }
 
     fn attributes(&self, this: &Arc<Inode>) -> SysResult<Attributes> {
-        let stat = seen::take(&self.fs, self.id).map_or_else(|| self.stat(), Ok)?;
-        self.shown(this, &stat)
+        match seen::once(&self.fs, self.id, |stat| self.shown_if_known(stat)) {
+            Some(shown) => Ok(shown),
+            None => self.shown(this, &self.stat()?),
+        }
     }
 
     fn open(&self, this: &Arc<Inode>, how: OpenHow, _caller: &dyn Caller) -> SysResult<Box<dyn FileOps>> {

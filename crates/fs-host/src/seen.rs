@@ -35,27 +35,24 @@ pub(crate) fn note(fs: &Arc<HostFs>, stat: &HostStat) {
     });
 }
 
-/// What was said of that file, if this operation has looked it up, as `tell` tells it.
+/// What `tell` makes of what was said of that file, if this operation has looked it up. It neither looks up nor changes anything.
 fn of<T>(fs: &Arc<HostFs>, id: FileId, tell: impl FnOnce(&Seen) -> Option<T>) -> Option<T> {
     let operation = Operation::current()?;
     LAST.with_borrow(|last| {
         let seen = last.as_ref()?;
-        if seen.operation == operation && seen.fs == key(fs) && seen.stat.id == id {
-            tell(seen)
-        } else {
-            None
-        }
+        let is_it = seen.operation == operation && seen.fs == key(fs) && seen.stat.id == id;
+        if is_it { tell(seen) } else { None }
     })
 }
 
-/// What was said of that file, if this operation has looked it up. It is told once, as it was then.
-pub(crate) fn take(fs: &Arc<HostFs>, id: FileId) -> Option<HostStat> {
-    of(fs, id, |seen| (!seen.told.replace(true)).then_some(seen.stat))
+/// The state of that file, as it was then: told once.
+pub(crate) fn once<T>(fs: &Arc<HostFs>, id: FileId, tell: impl FnOnce(&HostStat) -> Option<T>) -> Option<T> {
+    of(fs, id, |seen| if seen.told.replace(true) { None } else { tell(&seen.stat) })
 }
 
-/// The same, told already or not: for which file a name led to when it was looked up.
-pub(crate) fn found(fs: &Arc<HostFs>, id: FileId) -> Option<HostStat> {
-    of(fs, id, |seen| Some(seen.stat))
+/// Which file a name led to when it was looked up: told always.
+pub(crate) fn found<T>(fs: &Arc<HostFs>, id: FileId, tell: impl FnOnce(&HostStat) -> Option<T>) -> Option<T> {
+    of(fs, id, |seen| tell(&seen.stat))
 }
 
 /// Something is about to change.
