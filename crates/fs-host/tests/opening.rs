@@ -80,7 +80,9 @@ fn flags_of_open_hold() {
     // The host's description has what the guest's has.
     for flags in [OpenFlags::RDONLY | OpenFlags::NOATIME, OpenFlags::WRONLY | OpenFlags::APPEND] {
         let file = paths.open("/file", flags).expect("opened");
-        let fd = file.ops.host_fd().expect("a host file");
+        let vfs::Mapping::Host(fd) = file.ops.mapping(&file, false).expect("a host file") else {
+            panic!("no file of the host")
+        };
         let has = rustix::fs::fcntl_getfl(&*fd).expect("flags").bits();
         assert_eq!(has & flags.bits(), flags.bits());
         assert_eq!(has & 3, flags.bits() & 3);
