@@ -5,12 +5,13 @@
 //! of instructions moves, so a stray jump to it still works, by SIGSYS. Trampolines lie behind the file's last
 //! segment, so their distance is the same in every process, and one sealed memory file serves them all.
 //!
-//! `sites` finds, `trampoline` writes, `elf` says where the text is, `copy` holds it meanwhile, `explain` tells the user;
+//! `sites` finds, by `length`, `trampoline` writes, `elf` says where the text is, `copy` holds it meanwhile, `explain` tells the user;
 //! [`Patcher`] keeps what it has done: by the file's identity and times, or by its bytes where guests may write to it.
 
 mod copy;
 mod elf;
 mod explain;
+mod length;
 mod sites;
 mod trampoline;
 

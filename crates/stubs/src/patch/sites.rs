@@ -7,8 +7,10 @@
 //! instructions, so it is begun at several places before the site, and nearly all must agree: bytes that only look like
 //! a site (constants, jump tables) are not patched.
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction};
 use platform::Displaced;
+
+use super::length;
 
 /// A site: where the jump goes, and what it displaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +26,6 @@ const JUMP: usize = 5;
 const RT_SIGRETURN: u64 = 15;
 /// Bytes before a site at which decoding begins, from the nearest on.
 const STARTS: std::ops::RangeInclusive<usize> = 20..=51;
-/// Bytes of the longest instruction.
-const MAX_INSTRUCTION: usize = 15;
 /// Of those, how many may disagree.
 const DISSENT: usize = 8;
 
@@ -160,17 +160,10 @@ fn site_before(text: &[u8], at: usize) -> Verdict {
     Verdict::Other
 }
 
-/// The number that an instruction loads into eax.
+/// The number that one of these instructions loads into eax: its last four bytes.
 fn loaded_number(bytes: &[u8]) -> Option<u64> {
-    let instruction = decode(bytes);
-    let number = match instruction.code() {
-        Code::Mov_r32_imm32 if instruction.op0_register() == Register::EAX => {
-            u64::from(instruction.immediate32())
-        }
-        Code::Mov_rm64_imm32 if instruction.op0_register() == Register::RAX => instruction.immediate(1),
-        _ => return None,
-    };
-    (instruction.len() == bytes.len() && number < 1 << 16).then_some(number)
+    let number = u32::from_le_bytes(*bytes.last_chunk()?);
+    (number < 1 << 16).then_some(u64::from(number))
 }
 
 /// The site whose `syscall` is at `at`, with the instruction behind it.
@@ -183,10 +176,11 @@ fn site_behind(text: &[u8], at: usize) -> Result<Site, Left> {
     if memchr::memmem::find(before, &[15, 0, 0, 0]).is_some() {
         return Err(Left::SigReturn);
     }
-    let next = decode(text.get(at + SYSCALL.len()..).unwrap_or(&[]));
-    match u8::try_from(next.len()) {
-        _ if !is_movable(&next) => Err(Left::NotMovable),
-        Ok(len) if SYSCALL.len() + usize::from(len) >= JUMP => {
+    let next = text.get(at + SYSCALL.len()..).unwrap_or(&[]);
+    let len = length::of(next).filter(|length| moves(next, *length)).map(|length| length.len);
+    match len.map(u8::try_from) {
+        None => Err(Left::NotMovable),
+        Some(Ok(len)) if SYSCALL.len() + usize::from(len) >= JUMP => {
             Ok(Site { at, displaced: Displaced::Behind(len) })
         }
         _ => Err(Left::NoRoom),
@@ -195,15 +189,20 @@ fn site_behind(text: &[u8], at: usize) -> Result<Site, Left> {
 
 /// The site whose `syscall` is at `at`, by an instruction before it that does not load its number.
 fn site_before_any(text: &[u8], at: usize) -> Option<Site> {
-    (JUMP..=MAX_INSTRUCTION).find_map(|len| {
+    (JUMP..=length::MAX).find_map(|len| {
         let from = at.checked_sub(len)?;
-        let instruction = decode(text.get(from..at)?);
-        let whole = instruction.len() == len && is_movable(&instruction) && is_boundary(text, from);
+        let bytes = text.get(from..at)?;
+        let length = length::of(bytes).filter(|length| length.len == len)?;
+        let whole = moves(bytes, length) && is_boundary(text, from);
         whole.then_some(Site { at: from, displaced: Displaced::Before(u8::try_from(len).ok()?) })
     })
 }
 
-/// Whether an instruction does the same elsewhere, and whatever is behind it is done next.
+/// Whether an instruction, of which these are the bytes, does the same elsewhere, and whatever is behind it is done next.
+fn moves(bytes: &[u8], length: length::Length) -> bool {
+    length.is_valid && length.is_movable.unwrap_or_else(|| is_movable(&decode(bytes)))
+}
+
 fn is_movable(instruction: &Instruction) -> bool {
     !instruction.is_invalid()
         && instruction.flow_control() == FlowControl::Next
@@ -271,42 +270,32 @@ fn decode(bytes: &[u8]) -> Instruction {
 
 /// Whether an instruction begins at `place`.
 fn is_boundary(text: &[u8], place: usize) -> bool {
-    /// What a place is before which the text begins, or where an instruction would go on behind `place`.
-    const OUT: u8 = u8::MAX;
     const FURTHEST: usize = *STARTS.end();
-    // How long the instruction is that begins so many bytes before the place, 0: not known yet. All ways that begin
-    // further away come by these, and soon by the same.
-    let mut lengths = [0u8; FURTHEST + 1];
-    let before_place = text.get(place.saturating_sub(FURTHEST)..place).unwrap_or(&[]);
-    let mut decoder = Decoder::new(64, before_place, DecoderOptions::NONE);
-    let mut instruction = Instruction::default();
-    let mut length = |before: usize| {
-        let known = lengths.get_mut(before)?;
-        if *known == 0 {
-            decoder.set_position(before_place.len().checked_sub(before)?).ok()?;
-            decoder.decode_out(&mut instruction);
-            // What the place cuts off is no instruction.
-            let cut = instruction.is_invalid() && before < MAX_INSTRUCTION;
-            *known = if cut { OUT } else { u8::try_from(instruction.len().max(1)).unwrap_or(OUT) };
-        }
-        Some(usize::from(*known))
-    };
-    let starts = STARTS.filter(|start| *start <= place);
-    let (mut assent, mut dissent, mut left) = (0, 0, starts.clone().count());
-    for start in starts {
+    let first = place.saturating_sub(FURTHEST);
+    let before_place = text.get(first..place).unwrap_or(&[]);
+    let starts = |before: &usize| STARTS.contains(before);
+    let mut left = (1..=before_place.len()).filter(starts).count();
+    let (mut assent, mut dissent) = (0, 0);
+    // Whether who begins to decode so many bytes before the place comes by it. All ways that begin further away come by
+    // these, and soon by the same.
+    let mut leads = [true; FURTHEST + 1];
+    for (before, bytes) in (1..=before_place.len()).map(|before| (before, before_place.len() - before)) {
         // What is left cannot change it.
         if dissent > DISSENT || assent >= DISSENT && dissent + left <= DISSENT {
             break;
         }
-        left -= 1;
-        let mut before = start;
-        while before > 0 {
-            match length(before).and_then(|length| before.checked_sub(length)) {
-                Some(next) => before = next,
-                None => break,
-            }
+        let comes_by = before_place.get(bytes..).and_then(length::of).is_some_and(|found| {
+            // What the place may cut off is no instruction.
+            (found.is_valid || before >= length::MAX)
+                && before.checked_sub(found.len).and_then(|next| leads.get(next)) == Some(&true)
+        });
+        if let Some(leads) = leads.get_mut(before) {
+            *leads = comes_by;
         }
-        if before == 0 { assent += 1 } else { dissent += 1 }
+        if starts(&before) {
+            left -= 1;
+            if comes_by { assent += 1 } else { dissent += 1 }
+        }
     }
     // Near the start of the text there is less to go by.
     dissent <= DISSENT && assent >= DISSENT
