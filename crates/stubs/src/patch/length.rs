@@ -87,12 +87,28 @@ static TWO: [u8; 256] = {
         map[at] = match at as u8 {
             0x04 | 0x0a | 0x0c | 0x24..=0x27 | 0x36 | 0x39 | 0x3b..=0x3f | 0x7a | 0x7b => BAD,
             0x05 | 0x0b | 0x34 => FIXED,
-            0x06..=0x09 | 0x0e | 0x30..=0x33 | 0x35..=0x37 | 0x77 | 0xa0..=0xa2 | 0xa8..=0xaa | 0xc8..=0xcf => NONE,
+            0x06..=0x09
+            | 0x0e
+            | 0x30..=0x33
+            | 0x35..=0x37
+            | 0x77
+            | 0xa0..=0xa2
+            | 0xa8..=0xaa
+            | 0xc8..=0xcf => NONE,
             0x80..=0x8f => FAR | FIXED,
             0x0f | 0x70..=0x73 | 0xa4 | 0xac | 0xba | 0xc2 | 0xc4..=0xc6 => MODRM | BYTE,
-            0x10 | 0x11 | 0x1f | 0x28 | 0x29 | 0x40..=0x4f | 0x90..=0x9f | 0xaf | 0xb6 | 0xb7 | 0xbe | 0xbf => {
-                MODRM | PLAIN
-            }
+            0x10
+            | 0x11
+            | 0x1f
+            | 0x28
+            | 0x29
+            | 0x40..=0x4f
+            | 0x90..=0x9f
+            | 0xaf
+            | 0xb6
+            | 0xb7
+            | 0xbe
+            | 0xbf => MODRM | PLAIN,
             _ => MODRM,
         };
         at += 1;
@@ -252,7 +268,9 @@ fn two(reader: &mut Reader<'_>, prefixes: Prefixes, opcode: u8) -> Option<u8> {
         0xc3 | 0xe7 | 0x2b => in_memory,
         0x50 | 0xd7 | 0xf7 | 0xc5 => !in_memory,
         0x71 | 0x72 => !in_memory && matches!(register, 2 | 4 | 6),
-        0x73 => !in_memory && matches!(register, 2 | 6) || !in_memory && prefixes.operand && register & 3 == 3,
+        0x73 => {
+            !in_memory && matches!(register, 2 | 6) || !in_memory && prefixes.operand && register & 3 == 3
+        }
         0x6c | 0x6d => prefixes.operand,
         0xd0 | 0xd6 => prefixes.operand || prefixes.repeat,
         _ => true,
@@ -409,7 +427,8 @@ mod tests {
     /// The text of this process's C library.
     fn library() -> Vec<u8> {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
-        let path = maps.lines().find_map(|line| line.contains("libc.so").then(|| line.split_once('/')).flatten());
+        let path =
+            maps.lines().find_map(|line| line.contains("libc.so").then(|| line.split_once('/')).flatten());
         let file = std::fs::File::open(format!("/{}", path.expect("a C library").1)).expect("to be there");
         let (span, text) = super::super::read_text(std::os::fd::AsFd::as_fd(&file)).unwrap().unwrap();
         text.get(..span.code_len).unwrap().to_vec()
