@@ -142,13 +142,14 @@ impl Platform for Stubs {
 
     fn spawn(&self) -> Result<NewProcess, PlatformError> {
         let mut zygote = self.zygote.lock();
-        let answer = zygote.fork();
-        if answer.is_err() && zygote.is_dead() {
+        match zygote.fork() {
             // Somebody outside has killed it. Its descendants live on; take its heir, or a new one.
-            *zygote = zygote.take_heir().map_or_else(|| self.spawner.ask(), Ok)?;
-            return zygote.fork();
+            Err(error) if zygote.has_died_by(&error) => {
+                *zygote = zygote.take_heir().map_or_else(|| self.spawner.ask(), Ok)?;
+                zygote.fork()
+            }
+            answer => answer,
         }
-        answer
     }
 }
 

@@ -11,6 +11,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use platform::{AddressSpace, ExitStatus, NewProcess, PlatformError, Registers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::calls::with_files;
 use crate::channel::{Channel, Channels};
@@ -33,6 +34,9 @@ pub(crate) struct Zygote {
     made: u64,
     heir: Option<Box<Zygote>>,
 }
+
+/// How long its death may take.
+const DYING: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// The first process of a kernel is waited for; with this one there is time to make an heir as well.
 const SECOND: u64 = 2;
@@ -59,9 +63,17 @@ impl Zygote {
         self.heir.take().map(|heir| *heir)
     }
 
-    /// Whether its process is gone.
-    pub(crate) fn is_dead(&self) -> bool {
-        self.bell.is_dead()
+    /// Whether `error` came of its process being gone. One that goes has its socket closed before its death is told.
+    pub(crate) fn has_died_by(&self, error: &PlatformError) -> bool {
+        const GONE: [i32; 3] = [libc::ESRCH, libc::EPIPE, libc::ECONNRESET];
+        let is_silent = error.source.raw_os_error().is_some_and(|errno| GONE.contains(&errno));
+        self.bell.is_dead() || is_silent && self.goes()
+    }
+
+    /// Waits a while for its death.
+    fn goes(&self) -> bool {
+        let Some(death) = self.itself.process.death() else { return false };
+        poll(&mut [PollFd::from_borrowed_fd(death, PollFlags::IN)], Some(&DYING)) == Ok(1)
     }
 
     /// A fresh guest process.

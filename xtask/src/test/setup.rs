@@ -34,7 +34,7 @@ const NEEDED: [(&str, &str); 21] = [
 ];
 
 /// Bytes that a build from a fresh clone and the tests write: below that the disk is told to be short.
-const NEEDED_SPACE: u64 = 8 << 30;
+const NEEDED_SPACE: u64 = 5 << 30;
 
 /// Says whether the disks of the build and of scratch files have room. Without it each build and half of the tests fail
 /// in a way of their own.
