@@ -21,12 +21,13 @@ pub struct Spawner<T> {
 }
 
 impl<T: Send + 'static> Spawner<T> {
-    /// Starts the thread, which makes things by what `begin` gives. Comes back when that stands.
+    /// Starts the thread, which makes things by what `begin` gives. Comes back when that stands; `meanwhile` is done before.
     ///
     /// # Errors
     /// What beginning gives.
     pub fn start<M: FnMut() -> Result<T, PlatformError>>(
         begin: impl FnOnce() -> Result<M, PlatformError> + Send + 'static,
+        meanwhile: impl FnOnce(),
     ) -> Result<Spawner<T>, PlatformError> {
         let (requests, inbox) = channel::<Request<T>>();
         let (ready, stands) = sync_channel(1);
@@ -46,6 +47,7 @@ impl<T: Send + 'static> Spawner<T> {
                 }
             })
             .map_err(failed)?;
+        meanwhile();
         match stands.recv() {
             Ok(result) => result.map(|()| Spawner { requests }),
             Err(_) => Err(failed(io::Error::other("it has ended"))),

@@ -56,7 +56,7 @@ impl Ptrace {
         let shared = Arc::new(Shared::new(options)?);
         start_thread("deadlines", &shared, |shared| shared.guests.deadlines.watch())?;
         let make = Arc::clone(&shared);
-        let spawner = Spawner::start(move || forks_of(move || spawner::make_zygote(&make)))?;
+        let spawner = Spawner::start(move || forks_of(move || spawner::make_zygote(&make)), || {})?;
         if shared.guests.placement.enabled() {
             start_thread("placement", &shared, |shared| shared.guests.placement.tick())?;
         }

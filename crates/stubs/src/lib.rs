@@ -89,18 +89,22 @@ impl Stubs {
             .map_err(|source| PlatformError { what: "resetting SIGCHLD", source })?;
         let shared = Arc::new(Shared::new(options)?);
         let patcher = options.patch.then(|| Arc::new(Patcher::new(shared.layout.at(Label::umlaut_enter))));
+        let ahead = patcher.clone().filter(|_| options.own_programs && shared.guests.placement.cpus() > 1);
         start(&shared, "reaper", |shared| shared.reaper.run())?;
         start(&shared, "strays", |shared| shared.strays.run(&shared.guests, &shared.ending))?;
         let make = Arc::clone(&shared);
-        let spawner = Spawner::start(move || {
+        let begin = move || {
             let mut first = Some(spawner::make_zygote(&make)?);
             Ok(move || first.take().map_or_else(|| spawner::make_zygote(&make), Ok))
+        };
+        let spawner = Spawner::start(begin, || {
+            if ahead.is_some() {
+                patch::prepare();
+            }
         })?;
         let zygote = Mutex::new(spawner.ask()?);
         // Not before: the host puts threads and processes that are new behind it, beside an idle CPU.
-        if let Some(patcher) =
-            patcher.clone().filter(|_| options.own_programs && shared.guests.placement.cpus() > 1)
-        {
+        if let Some(patcher) = ahead {
             start(&shared, "patcher", move |_| patcher.patch_own())?;
         }
         if shared.guests.placement.enabled() {

@@ -5,13 +5,12 @@
 //! of instructions moves, so a stray jump to it still works, by SIGSYS. Trampolines lie behind the file's last
 //! segment, so their distance is the same in every process, and one sealed memory file serves them all.
 //!
-//! `sites` finds, by `length`, `trampoline` writes, `elf` says where the text is, `copy` holds it meanwhile, `explain` tells the user;
+//! `sites` finds, `trampoline` writes, `elf` says where the text is, `copy` holds it meanwhile, `explain` tells the user;
 //! [`Patcher`] keeps what it has done: by the file's identity and times, or by its bytes where guests may write to it.
 
 mod copy;
 mod elf;
 mod explain;
-mod length;
 mod sites;
 mod trampoline;
 
@@ -32,6 +31,7 @@ use platform::PatchedProgram;
 use copy::Copy;
 pub use explain::{ExplainedSite, Shape, explain};
 pub use sites::Left;
+pub(crate) use sites::prepare;
 
 /// Text longer than this is left alone: looking through it would delay the program's start.
 const MAX_TEXT: u64 = 16 << 20;
@@ -94,7 +94,7 @@ impl Patcher {
     }
 
     /// Patches what every dynamic program is going to ask for where guests have the host's programs: this process's own
-    /// C library and its loader.
+    /// C library and its loader. Gives back the pages of our own program that this has taken.
     pub(crate) fn patch_own(&self) {
         let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return };
         let paths: BTreeSet<&str> =
@@ -109,6 +109,8 @@ impl Patcher {
                 self.patch(file.as_fd());
             }
         }
+        // The decoder is hardly needed from now on.
+        host::residency::release_programs();
     }
 
     /// Where the program of this key is, or comes.

@@ -7,10 +7,8 @@
 //! instructions, so it is begun at several places before the site, and nearly all must agree: bytes that only look like
 //! a site (constants, jump tables) are not patched.
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
 use platform::Displaced;
-
-use super::length;
 
 /// A site: where the jump goes, and what it displaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +24,8 @@ const JUMP: usize = 5;
 const RT_SIGRETURN: u64 = 15;
 /// Bytes before a site at which decoding begins, from the nearest on.
 const STARTS: std::ops::RangeInclusive<usize> = 20..=51;
+/// Bytes of the longest instruction.
+const MAX_INSTRUCTION: usize = 15;
 /// Of those, how many may disagree.
 const DISSENT: usize = 8;
 
@@ -160,10 +160,17 @@ fn site_before(text: &[u8], at: usize) -> Verdict {
     Verdict::Other
 }
 
-/// The number that one of these instructions loads into eax: its last four bytes.
+/// The number that an instruction loads into eax.
 fn loaded_number(bytes: &[u8]) -> Option<u64> {
-    let number = u32::from_le_bytes(*bytes.last_chunk()?);
-    (number < 1 << 16).then_some(u64::from(number))
+    let instruction = decode(bytes);
+    let number = match instruction.code() {
+        Code::Mov_r32_imm32 if instruction.op0_register() == Register::EAX => {
+            u64::from(instruction.immediate32())
+        }
+        Code::Mov_rm64_imm32 if instruction.op0_register() == Register::RAX => instruction.immediate(1),
+        _ => return None,
+    };
+    (instruction.len() == bytes.len() && number < 1 << 16).then_some(number)
 }
 
 /// The site whose `syscall` is at `at`, with the instruction behind it.
@@ -176,11 +183,10 @@ fn site_behind(text: &[u8], at: usize) -> Result<Site, Left> {
     if memchr::memmem::find(before, &[15, 0, 0, 0]).is_some() {
         return Err(Left::SigReturn);
     }
-    let next = text.get(at + SYSCALL.len()..).unwrap_or(&[]);
-    let len = length::of(next).filter(|length| moves(next, *length)).map(|length| length.len);
-    match len.map(u8::try_from) {
-        None => Err(Left::NotMovable),
-        Some(Ok(len)) if SYSCALL.len() + usize::from(len) >= JUMP => {
+    let next = decode(text.get(at + SYSCALL.len()..).unwrap_or(&[]));
+    match u8::try_from(next.len()) {
+        _ if !is_movable(&next) => Err(Left::NotMovable),
+        Ok(len) if SYSCALL.len() + usize::from(len) >= JUMP => {
             Ok(Site { at, displaced: Displaced::Behind(len) })
         }
         _ => Err(Left::NoRoom),
@@ -189,20 +195,15 @@ fn site_behind(text: &[u8], at: usize) -> Result<Site, Left> {
 
 /// The site whose `syscall` is at `at`, by an instruction before it that does not load its number.
 fn site_before_any(text: &[u8], at: usize) -> Option<Site> {
-    (JUMP..=length::MAX).find_map(|len| {
+    (JUMP..=MAX_INSTRUCTION).find_map(|len| {
         let from = at.checked_sub(len)?;
-        let bytes = text.get(from..at)?;
-        let length = length::of(bytes).filter(|length| length.len == len)?;
-        let whole = moves(bytes, length) && is_boundary(text, from);
+        let instruction = decode(text.get(from..at)?);
+        let whole = instruction.len() == len && is_movable(&instruction) && is_boundary(text, from);
         whole.then_some(Site { at: from, displaced: Displaced::Before(u8::try_from(len).ok()?) })
     })
 }
 
-/// Whether an instruction, of which these are the bytes, does the same elsewhere, and whatever is behind it is done next.
-fn moves(bytes: &[u8], length: length::Length) -> bool {
-    length.is_valid && length.is_movable.unwrap_or_else(|| is_movable(&decode(bytes)))
-}
-
+/// Whether an instruction does the same elsewhere, and whatever is behind it is done next.
 fn is_movable(instruction: &Instruction) -> bool {
     !instruction.is_invalid()
         && instruction.flow_control() == FlowControl::Next
@@ -264,6 +265,11 @@ fn branch_targets(text: &[u8], places: &[usize]) -> std::collections::HashSet<us
     found
 }
 
+/// Has the decoder fill its tables, half a megabyte, which it does when it is first asked.
+pub(crate) fn prepare() {
+    decode(&[0x90]);
+}
+
 fn decode(bytes: &[u8]) -> Instruction {
     Decoder::new(64, bytes, DecoderOptions::NONE).decode()
 }
@@ -271,24 +277,27 @@ fn decode(bytes: &[u8]) -> Instruction {
 /// Whether an instruction begins at `place`.
 fn is_boundary(text: &[u8], place: usize) -> bool {
     const FURTHEST: usize = *STARTS.end();
-    let first = place.saturating_sub(FURTHEST);
-    let before_place = text.get(first..place).unwrap_or(&[]);
+    let before_place = text.get(place.saturating_sub(FURTHEST)..place).unwrap_or(&[]);
+    let mut decoder = Decoder::new(64, before_place, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
     let starts = |before: &usize| STARTS.contains(before);
     let mut left = (1..=before_place.len()).filter(starts).count();
     let (mut assent, mut dissent) = (0, 0);
     // Whether who begins to decode so many bytes before the place comes by it. All ways that begin further away come by
     // these, and soon by the same.
     let mut leads = [true; FURTHEST + 1];
-    for (before, bytes) in (1..=before_place.len()).map(|before| (before, before_place.len() - before)) {
+    for (before, at) in (1..=before_place.len()).map(|before| (before, before_place.len() - before)) {
         // What is left cannot change it.
         if dissent > DISSENT || assent >= DISSENT && dissent + left <= DISSENT {
             break;
         }
-        let comes_by = before_place.get(bytes..).and_then(length::of).is_some_and(|found| {
+        let comes_by = decoder.set_position(at).is_ok() && {
+            decoder.decode_out(&mut instruction);
             // What the place may cut off is no instruction.
-            (found.is_valid || before >= length::MAX)
-                && before.checked_sub(found.len).and_then(|next| leads.get(next)) == Some(&true)
-        });
+            (!instruction.is_invalid() || before >= MAX_INSTRUCTION)
+                && before.checked_sub(instruction.len().max(1)).and_then(|next| leads.get(next))
+                    == Some(&true)
+        };
         if let Some(leads) = leads.get_mut(before) {
             *leads = comes_by;
         }
