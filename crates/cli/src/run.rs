@@ -275,6 +275,7 @@ fn choose_platform(options: &RunOptions, memory: Option<u64>) -> anyhow::Result<
             placement: !options.no_placement,
             spin: !options.no_spin,
             data_limit: memory.map(|limit| limit.saturating_mul(4)),
+            memory_limit: memory,
         };
         stubs::Stubs::new(wanted).map(|platform| Box::new(platform) as Box<dyn Platform>)
     };

@@ -6,13 +6,23 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The processes that have a descriptor whose link begins so.
+/// Whether a descriptor has its file open: one that is `O_PATH` only knows which it is.
+fn is_open(process: &Path, number: &str) -> bool {
+    const PATH: u32 = 0o10_000_000;
+    let info = fs::read_to_string(process.join("fdinfo").join(number)).unwrap_or_default();
+    let flags =
+        info.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & PATH == 0)
+}
+
+/// The processes that have a file open by a descriptor whose link begins so.
 fn holders(link: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for process in fs::read_dir("/proc").unwrap().flatten() {
         let Ok(files) = fs::read_dir(process.path().join("fd")) else { continue };
         let is_it = |file: fs::DirEntry| {
             fs::read_link(file.path()).is_ok_and(|to| to.to_string_lossy().starts_with(link))
+                && is_open(&process.path(), &file.file_name().to_string_lossy())
         };
         if files.flatten().any(is_it) {
             found.push(fs::read_link(process.path().join("exe")).unwrap_or_default());

@@ -1,5 +1,5 @@
 //! Memory that a guest of the platform `stub` hides from its process's size: a memory file that was sent to its stub for a
-//! moment, kept and filled. `--memory` counts it, for as long as it is kept, and to who keeps it.
+//! moment, kept and filled. While the kernel has it too, `--memory` counts it, and to who keeps it; then it can hold nothing.
 
 mod common;
 
@@ -11,7 +11,7 @@ const HIDDEN: &str = "100";
 /// What the hostile program says, and umlaut; beside it a shell that must not be killed for it.
 fn run(host: &Host, limit: &str, case: &str) -> (String, String) {
     let bind = format!("{}:/shared:ro", host.shared().display());
-    let script = format!("/shared/kept {case} {HIDDEN}; echo status $?");
+    let script = format!("/shared/hoard {case} {HIDDEN}; echo status $?");
     let words = ["--platform", "stub", "--memory", limit, "--bind", &bind, "sh", "-c", &script];
     let output = host.umlaut(&words).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -19,20 +19,22 @@ fn run(host: &Host, limit: &str, case: &str) -> (String, String) {
 }
 
 #[test]
-fn memory_files_that_are_kept_count() {
+fn memory_files_that_are_kept_count_or_are_empty() {
     if let Some(reason) = stubs::host_lacks() {
         println!("skipped: {reason}");
         return;
     }
     for_each_user(|host| {
-        for case in ["mapped", "child"] {
-            // That it can be hidden from a process's size at all: where there is room for it, nobody minds.
-            let (said, errors) = run(host, "4G", case);
-            assert!(said.contains("keeps 1 after -1"), "{case}: {said}{errors}");
-            assert!(said.ends_with("filled 1\nalive\nstatus 0\n"), "{case}: {said}{errors}");
+        // That it can be hidden from a process's size at all: where there is room for it, nobody minds.
+        let (said, errors) = run(host, "4G", "live");
+        assert!(said.contains("keeps 1 after -12\nfilled 1\nalive\nstatus 0\n"), "{said}{errors}");
+        let (said, errors) = run(host, "64M", "live");
+        assert!(said.ends_with("status 137\n") && !said.contains("alive"), "{said}{errors}");
+        assert!(errors.contains("(hoard)") && !errors.contains("(sh)"), "{said}{errors}");
+        for case in ["gone", "child"] {
             let (said, errors) = run(host, "64M", case);
-            assert!(said.ends_with("status 137\n") && !said.contains("alive"), "{case}: {said}{errors}");
-            assert!(errors.contains("(kept)") && !errors.contains("(sh)"), "{case}: {said}{errors}");
+            assert!(said.contains("keeps 1 after -1"), "{case}: {said}{errors}");
+            assert!(said.ends_with("filled 0\nalive\nstatus 0\n"), "{case}: {said}{errors}");
         }
     });
 }

@@ -334,7 +334,7 @@ impl FileOps for TmpFile {
         Ok(())
     }
 
-    /// Seals are those of the host's memfd. One that was not asked to allow them says so, as Linux's tmpfs does.
+    /// One that was not asked to allow them says so, as Linux's tmpfs does.
     fn fcntl(
         &self,
         _: &FileDescription,
@@ -345,15 +345,15 @@ impl FileOps for TmpFile {
         if !matches!(command, FcntlCmd::ADD_SEALS | FcntlCmd::GET_SEALS) {
             return Err(Errno::EINVAL.into());
         }
-        self.node()?.make_host()?;
+        let node = self.node()?;
+        node.make_host()?;
         let host = self.host()?.ok_or(Errno::EINVAL)?;
         if command == FcntlCmd::GET_SEALS {
-            let seals = rustix::fs::fcntl_get_seals(&host).map_err(errno)?;
-            return Ok(seals.bits() as usize);
+            return Ok(node.seals()?.bits() as usize);
         }
         // An `unsigned int` on Linux.
         let seals = SealFlags::from_bits_retain(u32::try_from(argument & 0xffff_ffff).unwrap_or(0));
-        rustix::fs::fcntl_add_seals(&host, seals).map_err(errno)?;
+        node.add_seals(seals, &host)?;
         Ok(0)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use abi::{Errno, OpenFlags, Timespec};
 use host::lent::Lent;
-use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SeekFrom, Stat, Timestamps};
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, SeekFrom, Stat, Timestamps};
 use rustix::io::Errno as HostErrno;
 use sync::{SysError, SysResult};
 
@@ -49,12 +49,19 @@ impl SelfFds {
     }
 }
 
+/// `MFD_ALLOW_SEALING` and `MFD_NOEXEC_SEAL`: with one of them a memfd may be sealed.
+const SEALABLE: MemfdFlags = MemfdFlags::ALLOW_SEALING.union(MemfdFlags::NOEXEC_SEAL);
+/// The bits of a mode that allow execution.
+const EXECUTION: u32 = 0o111;
+
 /// A memfd, and what of the file system's space it is counted as.
 pub(crate) struct HostData {
     pub(crate) memfd: Arc<Lent>,
     charged: u64,
-    /// It is a guest's memfd, whose seals are the guest's.
-    has_guest_seals: bool,
+    /// It is a guest's memfd.
+    is_guests: bool,
+    /// The seals that the host does not know of: those that would keep the kernel from emptying it in the end.
+    seals: SealFlags,
     /// Some read it without the kernel: the host's access time counts where it is later than this.
     atime_since: Option<Timespec>,
     /// The host's change time after what is no change to guests (moving a file here); another one counts.
@@ -82,12 +89,14 @@ fn new_memfd(name: &[u8], flags: MemfdFlags) -> rustix::io::Result<OwnedFd> {
 impl HostData {
     /// An empty memfd with the guest's flags of `memfd_create`.
     pub(crate) fn new(name: &[u8], flags: u32) -> SysResult<HostData> {
-        let memfd = new_memfd(name, MemfdFlags::from_bits_retain(flags)).map_err(errno)?;
+        let flags = MemfdFlags::from_bits_retain(flags);
+        let memfd = new_memfd(name, flags | MemfdFlags::ALLOW_SEALING).map_err(errno)?;
         let memfd = host::descriptors::for_guest(memfd).map_err(|_| Errno::ENFILE)?;
         Ok(HostData {
             memfd: Arc::new(Lent::later(memfd)),
             charged: 0,
-            has_guest_seals: true,
+            is_guests: true,
+            seals: if flags.intersects(SEALABLE) { SealFlags::empty() } else { SealFlags::SEAL },
             atime_since: None,
             own_ctime: None,
         })
@@ -95,9 +104,12 @@ impl HostData {
 
     /// Takes over what the new mode of a guest's memfd says of execution. `EPERM`: that is sealed (`F_SEAL_EXEC`).
     pub(crate) fn set_mode(&self, permissions: u32) -> SysResult<()> {
-        const EXECUTION: u32 = 0o111;
-        if !self.has_guest_seals {
+        if !self.is_guests {
             return Ok(());
+        }
+        let mode = self.stat()?.st_mode;
+        if self.seals.contains(SealFlags::EXEC) && (mode ^ permissions) & EXECUTION != 0 {
+            return Err(Errno::EPERM.into());
         }
         // What else the mode says is not for the host: it is our file there.
         let mode = Mode::from_bits_truncate(permissions & EXECUTION) | Mode::RUSR | Mode::WUSR;
@@ -107,7 +119,7 @@ impl HostData {
     /// What `pages` hold, with modification time `mtime`. The charge for the pages goes over to it.
     pub(crate) fn from_pages(pages: &Pages, mtime: Timespec, space: &Counter) -> SysResult<HostData> {
         let mut data = HostData::new(b"umlaut-tmpfs", 0)?;
-        data.has_guest_seals = false;
+        data.is_guests = false;
         rustix::fs::ftruncate(&data.memfd, pages.size()).map_err(errno)?;
         for (offset, page) in pages.iter() {
             let allocate =
@@ -204,7 +216,37 @@ impl HostData {
         }
     }
 
+    /// All seals, as guests see them.
+    pub(crate) fn seals(&self) -> SysResult<SealFlags> {
+        Ok(self.seals | rustix::fs::fcntl_get_seals(&*self.memfd).map_err(errno)?)
+    }
+
+    /// `F_ADD_SEALS` by an open description of it, which must be writable. Linux: `memfd_add_seals`.
+    pub(crate) fn add_seals(&mut self, wanted: SealFlags, by: &OwnedFd) -> SysResult<()> {
+        /// Those that are kept here.
+        const KEPT: SealFlags = SealFlags::SEAL.union(SealFlags::SHRINK).union(SealFlags::EXEC);
+        const KNOWN: SealFlags =
+            KEPT.union(SealFlags::GROW).union(SealFlags::WRITE).union(SealFlags::FUTURE_WRITE);
+        if self.seals.contains(SealFlags::SEAL) {
+            // What is wrong with the description or the seals comes first.
+            rustix::fs::fcntl_add_seals(by, wanted.difference(KNOWN)).map_err(errno)?;
+            return Err(Errno::EPERM.into());
+        }
+        rustix::fs::fcntl_add_seals(by, wanted.difference(KEPT)).map_err(errno)?;
+        self.seals |= wanted & KEPT;
+        if wanted.contains(SealFlags::EXEC) && self.stat()?.st_mode & EXECUTION != 0 {
+            // Nor is what may be executed written to. Who has it mapped for writing may go on.
+            let unwritten = SealFlags::GROW | SealFlags::FUTURE_WRITE;
+            rustix::fs::fcntl_add_seals(by, unwritten).map_err(errno)?;
+            self.seals |= SealFlags::SHRINK | SealFlags::WRITE;
+        }
+        Ok(())
+    }
+
     pub(crate) fn truncate(&mut self, size: u64, space: &Counter) -> SysResult<()> {
+        if self.seals.contains(SealFlags::SHRINK) && size < self.size()? {
+            return Err(Errno::EPERM.into());
+        }
         rustix::fs::ftruncate(&self.memfd, size).map_err(errno)?;
         self.recount(0, space);
         Ok(())

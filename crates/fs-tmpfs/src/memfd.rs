@@ -1,4 +1,4 @@
-//! Files without a name, for `memfd_create`: a host memfd from the start, whose seals are the host's.
+//! Files without a name, for `memfd_create`: a host memfd from the start.
 
 use std::sync::Arc;
 

@@ -1,10 +1,11 @@
 //! Reading and writing a node's bytes, wherever they lie.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use abi::{Errno, FallocFlags};
 use host::lent::Lent;
+use rustix::fs::SealFlags;
 use sync::SysResult;
 
 use crate::data::Data;
@@ -36,6 +37,20 @@ impl TmpNode {
     pub(crate) fn lend(&self) {
         if let Ok(Data::Host(host)) = self.lock().data() {
             host.lend(&self.fs.space);
+        }
+    }
+
+    pub(crate) fn seals(&self) -> SysResult<SealFlags> {
+        match self.lock().data()? {
+            Data::Host(host) => host.seals(),
+            Data::Memory(_) => Ok(SealFlags::SEAL),
+        }
+    }
+
+    pub(crate) fn add_seals(&self, wanted: SealFlags, by: &OwnedFd) -> SysResult<()> {
+        match self.lock().data()? {
+            Data::Host(host) => host.add_seals(wanted, by),
+            Data::Memory(_) => Err(Errno::EPERM.into()),
         }
     }
 

@@ -1,40 +1,19 @@
 //! Memory files (memfds) that guest processes map, or are handed descriptors of.
 //!
-//! What they hold is nobody's on the host: no process's size shows it, unless it is mapped there and was touched. And a
-//! guest that has taken over its own stub may keep one that it was told to let go, and fill it. So each [`Lent`] file is
-//! in a register that can be added up ([`bytes`]); and where somebody does ([`watch`]), one that the kernel has done
-//! with stays there until it was seen that no guest process holds it ([`dropped`], [`held_by`], [`forget`]).
+//! What they hold is nobody's on the host: no process's size shows it, unless it is mapped there and was touched. So each
+//! [`Lent`] file is in a register that can be added up ([`bytes`]). And a guest that has taken over its own stub may keep
+//! one that it was told to let go: so one that the kernel has done with is emptied, and grows no more, whoever holds it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::Stat;
+use rustix::fs::{FallocateFlags, SealFlags, Stat};
 
-/// Files that the kernel has done with between two looks at them, at most: each takes a descriptor.
-pub const MOST_DROPPED: usize = 64;
-
-/// All of this process.
-static REGISTER: Mutex<Register> = Mutex::new(Register { files: BTreeMap::new(), dropped: 0, wake_at: 0 });
-static MANY_DROPPED: Condvar = Condvar::new();
-static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-
-struct Register {
-    /// By our descriptor.
-    files: BTreeMap<RawFd, Entry>,
-    /// How many of them the kernel has done with, and at how many whoever watches wakes.
-    dropped: usize,
-    wake_at: usize,
-}
-
-struct Entry {
-    file: Arc<OwnedFd>,
-    /// The kernel has done with it.
-    is_dropped: bool,
-}
+/// All of this process, by our descriptor.
+static REGISTER: Mutex<BTreeMap<RawFd, Arc<OwnedFd>>> = Mutex::new(BTreeMap::new());
 
 /// Which file it is, for the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +22,7 @@ pub struct FileId {
     ino: u64,
 }
 
-/// A memory file that guest processes may hold.
+/// A memory file that guest processes may hold. It can be sealed (`MFD_ALLOW_SEALING`), and nobody has done so for good.
 #[derive(Debug)]
 pub struct Lent {
     file: Arc<OwnedFd>,
@@ -67,8 +46,7 @@ impl Lent {
     pub fn lend(&self) -> bool {
         let is_first = !self.is_lent.swap(true, Ordering::Relaxed);
         if is_first {
-            let entry = Entry { file: self.file.clone(), is_dropped: false };
-            register().files.insert(self.file.as_raw_fd(), entry);
+            register().insert(self.file.as_raw_fd(), self.file.clone());
         }
         is_first
     }
@@ -93,65 +71,40 @@ impl AsRawFd for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if !self.is_lent() {
-            return;
-        }
-        let mut register = register();
-        if !IS_WATCHED.load(Ordering::Relaxed) {
-            register.files.remove(&self.file.as_raw_fd());
-        } else if let Some(entry) = register.files.get_mut(&self.file.as_raw_fd()) {
-            entry.is_dropped = true;
-            register.dropped += 1;
-            if register.dropped == register.wake_at {
-                MANY_DROPPED.notify_all();
-            }
+        if self.is_lent() {
+            register().remove(&self.file.as_raw_fd());
+            empty(&self.file);
         }
     }
 }
 
-fn register() -> MutexGuard<'static, Register> {
+/// Takes all memory from a file, for good. One that is sealed against shrinking keeps its length, within which who has it
+/// mapped may still write.
+fn empty(file: &OwnedFd) {
+    // What fails has been done by the one before, or is not to be had: an old host lacks FUTURE_WRITE (Linux 5.1).
+    let _ = rustix::fs::fcntl_add_seals(file, SealFlags::GROW);
+    if rustix::fs::ftruncate(file, 0).is_err() {
+        let len = stat(file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        let all = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let _ = rustix::fs::fallocate(file, all, 0, len);
+    }
+    let _ = rustix::fs::fcntl_add_seals(file, SealFlags::FUTURE_WRITE);
+}
+
+fn register() -> MutexGuard<'static, BTreeMap<RawFd, Arc<OwnedFd>>> {
     REGISTER.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// From now on the register keeps what is dropped. Whoever says so calls [`forget`] from time to time.
-pub fn watch() {
-    IS_WATCHED.store(true, Ordering::Relaxed);
-}
-
-/// Sleeps for so long, or until the kernel has done with [`MOST_DROPPED`] more files.
-pub fn wait_for_dropped(period: Duration) {
-    let mut register = register();
-    register.wake_at = register.dropped + MOST_DROPPED;
-    // Both ends of the wait are as good.
-    let _ = MANY_DROPPED.wait_timeout_while(register, period, |now| now.dropped < now.wake_at);
 }
 
 /// Bytes of memory in all that are registered.
 pub fn bytes() -> u64 {
-    register().files.values().map(|entry| stat(&entry.file).map_or(0, |stat| allocated(&stat))).sum()
+    register().values().filter_map(|file| stat(file)).map(|stat| allocated(&stat)).sum()
 }
 
 /// Which are registered, with their bytes of memory.
 pub fn all() -> HashMap<FileId, u64> {
     let register = register();
-    let stats = register.files.values().filter_map(|entry| stat(&entry.file));
+    let stats = register.values().filter_map(|file| stat(file));
     stats.map(|stat| (FileId::of(&stat), allocated(&stat))).collect()
-}
-
-/// Those that the kernel has done with, with their bytes of memory.
-pub fn dropped() -> HashMap<FileId, u64> {
-    let register = register();
-    let dropped = register.files.values().filter(|entry| entry.is_dropped);
-    let stats = dropped.filter_map(|entry| stat(&entry.file));
-    stats.map(|stat| (FileId::of(&stat), allocated(&stat))).collect()
-}
-
-/// Closes, of those that the kernel has done with, the ones of which `is_held` says that nobody holds them.
-pub fn forget(is_held: impl Fn(FileId) -> bool) {
-    let is_kept = |entry: &Entry| stat(&entry.file).is_some_and(|stat| is_held(FileId::of(&stat)));
-    let mut register = register();
-    register.files.retain(|_, entry| !entry.is_dropped || is_kept(entry));
-    register.dropped = register.files.values().filter(|entry| entry.is_dropped).count();
 }
 
 /// The files that a process has mapped, or has descriptors of.
@@ -196,15 +149,17 @@ fn allocated(stat: &Stat) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::MemfdFlags;
+
     use super::*;
 
     fn memory_file() -> OwnedFd {
-        rustix::fs::memfd_create(c"lent", rustix::fs::MemfdFlags::CLOEXEC).expect("a memory file")
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        rustix::fs::memfd_create(c"lent", flags).expect("a memory file")
     }
 
     #[test]
-    fn what_was_dropped_stays_until_nobody_holds_it() {
-        watch();
+    fn what_is_lent_is_registered_and_in_the_end_emptied_for_all() {
         let file = memory_file();
         let id = FileId::of(&stat(&file).expect("a stat"));
         let kept = rustix::io::fcntl_dupfd_cloexec(&file, 0).expect("a descriptor");
@@ -213,35 +168,36 @@ mod tests {
         assert!(lent.lend() && !lent.lend());
         rustix::io::pwrite(&kept, &[1; 8192], 0).expect("written");
         assert_eq!(all().get(&id), Some(&8192));
-        assert!(bytes() >= 8192 && !dropped().contains_key(&id));
+        assert!(bytes() >= 8192);
+        assert!(held_by(std::process::id().cast_signed()).expect("of ourselves").contains(&id));
         drop(lent);
-        rustix::io::pwrite(&kept, &[1; 4096], 1 << 20).expect("written");
-        assert_eq!(dropped().get(&id), Some(&12288));
-        let held = held_by(std::process::id().cast_signed()).expect("of ourselves");
-        assert!(held.contains(&id));
-        forget(|file| held.contains(&file));
-        assert_eq!(dropped().get(&id), Some(&12288));
-        forget(|file| file != id);
         assert!(!all().contains_key(&id));
+        assert_eq!(allocated(&stat(&kept).expect("a stat")), 0);
+        let refused = Err(rustix::io::Errno::PERM);
+        assert_eq!(rustix::io::pwrite(&kept, b"x", 0), refused);
+        assert_eq!(rustix::io::pwrite(&kept, b"x", 1 << 20), refused);
+        assert_eq!(rustix::fs::ftruncate(&kept, 4096).map(|()| 0), refused);
     }
 
     #[test]
-    fn many_that_were_dropped_end_the_wait() {
-        watch();
-        let waiter = std::thread::spawn(|| wait_for_dropped(Duration::from_secs(600)));
-        while !waiter.is_finished() {
-            drop(Lent::new(memory_file()));
-        }
-    }
-
-    #[test]
-    fn what_is_never_lent_is_closed() {
-        watch();
+    fn what_must_not_shrink_is_emptied_within_its_length() {
         let file = memory_file();
-        let id = FileId::of(&stat(&file).expect("a stat"));
+        rustix::io::pwrite(&file, &[1; 8192], 0).expect("written");
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK).expect("sealed");
+        let kept = rustix::io::fcntl_dupfd_cloexec(&file, 0).expect("a descriptor");
+        drop(Lent::new(file));
+        let stat = stat(&kept).expect("a stat");
+        assert_eq!((allocated(&stat), stat.st_size), (0, 8192));
+        assert_eq!(rustix::io::pwrite(&kept, b"x", 0), Err(rustix::io::Errno::PERM));
+    }
+
+    #[test]
+    fn what_is_never_lent_stays_as_it_is() {
+        let file = memory_file();
+        rustix::io::pwrite(&file, b"whole", 0).expect("written");
+        let kept = rustix::io::fcntl_dupfd_cloexec(&file, 0).expect("a descriptor");
         drop(Lent::later(file));
-        assert!(!all().contains_key(&id));
-        assert!(!held_by(std::process::id().cast_signed()).expect("of ourselves").contains(&id));
+        assert_eq!(stat(&kept).expect("a stat").st_size, 5);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Programs whose system-call sites a platform has patched.
 
 use std::ops::Range;
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 
 /// The executable part of an ELF file with its system-call sites leading to the platform, by trampolines that lie
 /// behind the file's last segment. The same for all processes: sites and trampolines keep their distance.
+#[derive(Debug)]
 pub struct PatchedProgram {
     /// What is mapped instead of the file: the text, then the trampolines. Sealed, open for reading.
-    pub file: Box<dyn AsFd + Send + Sync>,
+    pub file: OwnedFd,
     /// Where the text begins in the original file, in bytes.
     pub offset: u64,
     /// Bytes of text, a multiple of the page size.
@@ -183,7 +184,7 @@ mod tests {
             instruction[..6].copy_from_slice(&[0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff]);
             PatchedSite { trampoline, site, displaced, instruction }
         };
-        let file = Box::new(std::fs::File::open("/dev/null").unwrap());
+        let file = std::fs::File::open("/dev/null").unwrap().into();
         let sites = vec![site(0, 100, Displaced::Before(5)), site(18, 200, Displaced::Behind(6))];
         let program = PatchedProgram { file, offset: 0, len: 4096, distance: 8192, trampolines: 4096, sites };
         assert_eq!(program.original(0), Some(100), "the displaced instruction is still to do");
@@ -210,7 +211,7 @@ mod tests {
     /// The code of a site is told whatever part of it is asked for, its `syscall` included.
     #[test]
     fn sites_are_found_by_any_byte() {
-        let file = Box::new(std::fs::File::open("/dev/null").unwrap());
+        let file = std::fs::File::open("/dev/null").unwrap().into();
         let mut instruction = [0; 15];
         instruction[..6].copy_from_slice(&[0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff]);
         let sites = vec![

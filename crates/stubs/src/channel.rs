@@ -25,7 +25,7 @@ use crate::layout::*;
 /// The channels of one address space: a memory file, and which are taken. The file is as long as the channels that have
 /// been mapped need; the guest's mapping of it has room for all.
 pub(crate) struct Channels {
-    file: Lent,
+    file: Arc<Lent>,
     /// Its length. Guests have no call that could change it.
     len: Mutex<u64>,
     pub(crate) slots: Arc<Slots>,
@@ -70,9 +70,9 @@ impl Channels {
             Err(rustix::io::Errno::INVAL) => rustix::fs::memfd_create(c"umlaut-channels", flags)?,
             other => other?,
         };
-        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)?;
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK)?;
         Ok(Channels {
-            file: Lent::new(file),
+            file: Arc::new(Lent::new(file)),
             len: Mutex::new(0),
             slots: Arc::new(Slots::with(SLOTS as u32, slot)),
             spare: Mutex::default(),
@@ -112,7 +112,7 @@ impl Channels {
             )?
         };
         let memory = NonNull::new(memory.cast()).ok_or(rustix::io::Errno::NOMEM)?;
-        Ok(Arc::new(Channel { memory }))
+        Ok(Arc::new(Channel { memory, _file: Arc::clone(&self.file) }))
     }
 
     /// Forgets what a channel held, so that a later thread finds zeros.
@@ -127,6 +127,8 @@ impl Channels {
 /// One channel.
 pub(crate) struct Channel {
     memory: NonNull<u8>,
+    /// It is emptied when neither the kernel's mappings nor [`Channels`] are left.
+    _file: Arc<Lent>,
 }
 
 // SAFETY: nothing but atomics and copies, which any thread may make.

@@ -88,7 +88,9 @@ impl Stubs {
         host::signal::quiet_sigchld()
             .map_err(|source| PlatformError { what: "resetting SIGCHLD", source })?;
         let shared = Arc::new(Shared::new(options)?);
-        let patcher = options.patch.then(|| Arc::new(Patcher::new(shared.layout.at(Label::umlaut_enter))));
+        let patcher = options
+            .patch
+            .then(|| Arc::new(Patcher::new(shared.layout.at(Label::umlaut_enter), options.memory_limit)));
         let ahead = patcher.clone().filter(|_| options.own_programs && shared.guests.placement.cpus() > 1);
         start(&shared, "reaper", |shared| shared.reaper.run())?;
         start(&shared, "strays", |shared| shared.strays.run(&shared.guests, &shared.ending))?;

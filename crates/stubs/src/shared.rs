@@ -16,7 +16,7 @@ use crate::state::{State, has_fsgsbase};
 use crate::strays::Strays;
 use crate::threads::Ending;
 
-/// The switches of the platform. All but `data_limit` and `namespace` change speed only, and exist to be measured.
+/// The switches of the platform. All but the limits and `namespace` change speed only, and exist to be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// What guest threads bring along with their calls.
@@ -37,6 +37,8 @@ pub struct Options {
     pub namespace: bool,
     /// Bytes of data (`RLIMIT_DATA`) that each guest process may have at most.
     pub data_limit: Option<u64>,
+    /// Bytes of memory that all guests may use, where nothing but the kernel bounds it.
+    pub memory_limit: Option<u64>,
 }
 
 impl Default for Options {
@@ -52,6 +54,7 @@ impl Default for Options {
             spin: true,
             namespace: true,
             data_limit: None,
+            memory_limit: None,
         }
     }
 }

@@ -83,7 +83,8 @@ impl Zygote {
     pub(crate) fn fork(&mut self) -> Result<NewProcess, PlatformError> {
         let failed = |source| PlatformError { what: "making a guest process", source };
         self.made += 1;
-        if self.made >= SECOND && self.heir.is_none() {
+        let has_heir = self.heir.as_ref().is_some_and(|heir| !heir.bell.is_dead());
+        if self.made >= SECOND && !has_heir {
             let (inside, channel) = self.clone_itself().map_err(failed)?;
             self.heir = Some(Box::new(Zygote::new(&self.itself.shared, inside, channel)));
         }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const NOBODY: u32 = 65534;
+/// The hostile programs.
+pub(crate) const PROGRAMS: [&str; 7] = ["guest", "race", "stub", "sites", "others", "clones", "hoard"];
 /// In the environment of umlaut, where no guest may find it.
 pub(crate) const CANARY: &str = "canary-in-the-callers-environment";
 
@@ -27,7 +29,7 @@ impl Host {
         assert!(copied.unwrap().success());
         let host = Host { parent, nobody };
         fs::create_dir(host.shared()).unwrap();
-        for program in ["guest", "race", "stub", "sites", "others", "clones", "kept"] {
+        for program in PROGRAMS {
             let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/").to_owned() + program + ".c";
             let built = Command::new("cc")
                 .args(["-O1", "-static", "-pthread", "-w", &source, "-o"])

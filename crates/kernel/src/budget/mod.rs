@@ -65,7 +65,6 @@ impl Kernel {
         let Some(limit) = self.options.memory else { return };
         let kernel = Arc::downgrade(self);
         let at_start = heap();
-        host::lent::watch();
         let watch = move || watch(&kernel, limit, at_start);
         let thread = std::thread::Builder::new().name("memory".into()).stack_size(256 << 10);
         if let Err(error) = thread.spawn(watch) {
@@ -126,7 +125,6 @@ fn watch(kernel: &Weak<Kernel>, limit: u64, at_start: u64) {
     loop {
         let Some(kernel) = kernel.upgrade().filter(|kernel| !kernel.is_shutting_down()) else { return };
         let began = Instant::now();
-        holders::forget_dropped(&kernel, limit);
         let mut processes = kernel.processes();
         let own = |heap: u64| heap.saturating_sub(at_start);
         let mut used = measure(&mut processes, rough_use) + own(heap()) + kernel.file_memory();
@@ -146,7 +144,7 @@ fn watch(kernel: &Weak<Kernel>, limit: u64, at_start: u64) {
         drop(kernel);
         let room = Duration::from_secs_f64((limit - used) as f64 / FILL_RATE as f64);
         let least = SHORTEST.max(began.elapsed() * SHARE);
-        host::lent::wait_for_dropped(room.clamp(least, LONGEST.max(least)));
+        std::thread::sleep(room.clamp(least, LONGEST.max(least)));
     }
 }
 

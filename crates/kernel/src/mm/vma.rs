@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use abi::{GUEST_TOP, PAGE_SIZE, Prot};
 use host::lent::Lent;
+use rustix::fs::MemfdFlags;
 use vfs::FileDescription;
 
 bitflags::bitflags! {
@@ -57,7 +58,8 @@ pub struct SharedMemory {
 impl SharedMemory {
     /// `len` bytes of zeros. `None`: the host has no descriptor for it.
     pub(super) fn new(len: u64) -> Option<Arc<SharedMemory>> {
-        let file = rustix::fs::memfd_create("umlaut-shared", rustix::fs::MemfdFlags::CLOEXEC).ok()?;
+        let file = rustix::fs::memfd_create("umlaut-shared", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+            .ok()?;
         let file = host::descriptors::for_guest(file).ok()?;
         rustix::fs::ftruncate(&file, len).ok()?;
         let ino = rustix::fs::fstat(&file).ok()?.st_ino;

@@ -20,11 +20,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use abi::PAGE_SIZE;
-use host::lent::Lent;
 use parking_lot::Mutex;
 use platform::PatchedProgram;
 
@@ -39,6 +39,10 @@ const MAX_TEXT: u64 = 16 << 20;
 const MAX_KEPT: usize = 256;
 /// Bytes of patched text that are kept.
 const MAX_BYTES: u64 = 128 << 20;
+/// Bytes of text that are copied at the same time; what comes beside them is left alone.
+const MAX_IN_WORK: u64 = 2 * MAX_TEXT;
+/// Where memory is limited, the part of it that patched text may ever take: one in so many. Nobody knows who still has it mapped.
+const PART_OF_LIMIT: u64 = 8;
 
 /// What tells a version of a file from others, where nobody inside can write to it behind the back of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,20 +69,47 @@ pub(crate) struct Patcher {
     entry: u64,
     kept: Mutex<HashMap<Key, Arc<Kept>>>,
     digest: RandomState,
+    /// Bytes that are being copied.
+    in_work: AtomicU64,
+    /// Bytes that may still be patched, where memory is limited.
+    left: Option<AtomicU64>,
+}
+
+/// Takes bytes of a number, which get free when this is dropped.
+struct InWork<'a>(&'a AtomicU64, u64);
+
+impl Drop for InWork<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
 }
 
 /// What came of one program: whoever asks while it is being patched waits.
 type Kept = OnceLock<Option<Arc<PatchedProgram>>>;
 
 impl Patcher {
-    pub(crate) fn new(entry: u64) -> Patcher {
-        Patcher { entry, kept: Mutex::default(), digest: RandomState::new() }
+    /// `limit`: bytes of memory that all guests may use.
+    pub(crate) fn new(entry: u64, limit: Option<u64>) -> Patcher {
+        Patcher {
+            entry,
+            kept: Mutex::default(),
+            digest: RandomState::new(),
+            in_work: AtomicU64::new(0),
+            left: limit.map(|limit| AtomicU64::new(limit / PART_OF_LIMIT)),
+        }
     }
 
     /// The program in `file`, patched; `None` if there is nothing to patch.
     pub(crate) fn patch(&self, file: BorrowedFd<'_>) -> Option<Arc<PatchedProgram>> {
         let told = |error: io::Error| tracing::debug!(%error, "a program is not patched");
-        let Some(version) = version(file).filter(|version| version.tells_of_writes(file)) else {
+        let version = version(file).filter(|version| version.tells_of_writes(file));
+        if let Some(version) = version
+            && let Some(done) = self.done(Key::Version(version))
+        {
+            return done;
+        }
+        let _in_work = self.begin(elf::text(file).map_err(told).ok()?.ok()?.len)?;
+        let Some(version) = version else {
             let (span, text) = read_text(file).map_err(told).ok()?.ok()?;
             let kept = self.kept(Key::Digest(self.digest.hash_one((span, &text[..]))));
             return kept.get_or_init(|| self.make(span, text).map_err(told).ok()?).clone();
@@ -113,13 +144,34 @@ impl Patcher {
         host::residency::release_programs();
     }
 
+    /// Unless too much is in work.
+    fn begin(&self, bytes: u64) -> Option<InWork<'_>> {
+        let before = self.in_work.fetch_add(bytes, Ordering::Relaxed);
+        let begun = InWork(&self.in_work, bytes);
+        (before.saturating_add(bytes) <= MAX_IN_WORK).then_some(begun)
+    }
+
+    /// Takes bytes of those that may still be patched.
+    fn take(&self, bytes: u64) -> bool {
+        let Some(left) = &self.left else { return true };
+        let step = |left: u64| left.checked_sub(bytes);
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step).is_ok()
+    }
+
+    /// What came of the program of this key, if that is known.
+    fn done(&self, key: Key) -> Option<Option<Arc<PatchedProgram>>> {
+        self.kept.lock().get(&key)?.get().cloned()
+    }
+
     /// Where the program of this key is, or comes.
     fn kept(&self, key: Key) -> Arc<Kept> {
         let mut kept = self.kept.lock();
         if !kept.contains_key(&key) {
             let bytes: u64 = kept.values().filter_map(|one| one.get()?.as_ref()).map(|one| one.len).sum();
             if kept.len() >= MAX_KEPT || bytes > MAX_BYTES {
-                kept.clear();
+                // What memory was taken for stays: there is none for it once more.
+                let is_limited = self.left.is_some();
+                kept.retain(|_, one| is_limited && one.get().is_some_and(Option::is_some));
             }
         }
         Arc::clone(kept.entry(key).or_default())
@@ -127,14 +179,14 @@ impl Patcher {
 
     fn make(&self, span: elf::Text, mut text: Copy) -> io::Result<Option<Arc<PatchedProgram>>> {
         let found = sites::find(text.get(..span.code_len).unwrap_or(&[]));
-        if found.is_empty() {
+        if found.is_empty() || !self.take(span.len) {
             return Ok(None);
         }
         let Some(written) = trampoline::write(&mut text, &found, span.distance, self.entry) else {
             return Ok(None);
         };
         Ok(Some(Arc::new(PatchedProgram {
-            file: Box::new(Lent::new(text.seal(&written.code)?)),
+            file: text.seal(&written.code)?,
             offset: span.offset,
             len: span.len,
             distance: span.distance,

@@ -20,6 +20,8 @@ pub(super) struct Site {
 pub(super) const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// Bytes of a jump.
 const JUMP: usize = 5;
+/// What looks like a site in a text that is looked through, at most.
+const MOST: usize = 1 << 14;
 /// Unwinders know signal frames by the bytes of the code that calls it.
 const RT_SIGRETURN: u64 = 15;
 /// Bytes before a site at which decoding begins, from the nearest on.
@@ -67,7 +69,12 @@ impl std::fmt::Display for Left {
 }
 
 /// All sites that may be patched, in order.
+///
+/// None, if too much looks like one: no program has so many, and to look at each would take seconds.
 pub(super) fn find(text: &[u8]) -> Vec<Site> {
+    if memchr::memmem::find_iter(text, &SYSCALL).nth(MOST).is_some() {
+        return Vec::new();
+    }
     examine(text).into_iter().filter_map(|found| found.site.ok()).collect()
 }
 

@@ -168,7 +168,7 @@ mod tests {
             .map(|(at, displaced)| Site { at, displaced });
         let written = write(&mut text, &sites, 0x10_0000, 0x7fff_1234_5678).unwrap();
         let program = platform::PatchedProgram {
-            file: Box::new(std::fs::File::open("/dev/null").unwrap()),
+            file: std::fs::File::open("/dev/null").unwrap().into(),
             offset: 0,
             len: 8192,
             distance: 0x10_0000,

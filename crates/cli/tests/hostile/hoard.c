@@ -1,5 +1,5 @@
-// A hostile guest of the platform stub that keeps a memory file after the kernel has done with it, and fills it without mapping it:
-// kept MAPPED|CHILD MIB. Played is our code's part: what the kernel sends for a moment is not closed. Built static.
+// A hostile guest of the platform stub that keeps a memory file which it was to let go, and fills it without mapping it: of a file that
+// is there still, or is not, or of a child's channels: hoard live|gone|child MIB. Played is our code's part: what the kernel sends for a moment is not closed. Built static.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -59,9 +59,10 @@ int main(int argc, char **argv) {
     post(DONE);
     await_order();
     printf("keeps %d after %ld\n", kept > 0, *(long *)(own_channel + CALL));
-    unlink("/tmp/file");
-
-    close(file);
+    if (strcmp(argv[1], "live") != 0) {
+        unlink("/tmp/file");
+        close(file);
+    }
     // For reading and for writing, without a budget.
     handed[file] = (uint32_t)kept << 3 | 3;
     long blocks = 0;
