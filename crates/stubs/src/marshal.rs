@@ -8,7 +8,7 @@
 //! may write its memory. Lengths are read once and checked.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use guest_process::Passage;
@@ -82,8 +82,8 @@ pub(crate) struct Window {
 }
 
 thread_local! {
-    /// Of the guest thread that the calling thread serves.
-    static HERE: RefCell<Option<Rc<Window>>> = const { RefCell::new(None) };
+    /// Of the guest thread that the calling thread serves. Its channel goes with that thread, not with ours.
+    static HERE: RefCell<Weak<Window>> = const { RefCell::new(Weak::new()) };
 }
 
 impl Window {
@@ -97,7 +97,7 @@ impl Window {
             answers: RefCell::default(),
             claims: RefCell::default(),
         });
-        HERE.set(Some(Rc::clone(&window)));
+        HERE.set(Rc::downgrade(&window));
         window
     }
 
@@ -213,7 +213,7 @@ pub(crate) struct Marshal;
 /// Calls `with` with the window of the guest thread that the calling thread serves, if that is of process `tgid`.
 pub(crate) fn here<T>(tgid: i32, with: impl FnOnce(&Window) -> T) -> Option<T> {
     // A thread that is past its end serves nobody.
-    HERE.try_with(|here| here.borrow().as_ref().filter(|window| window.tgid == tgid).map(|w| with(w)))
+    HERE.try_with(|here| here.borrow().upgrade().filter(|window| window.tgid == tgid).map(|w| with(&w)))
         .ok()
         .flatten()
 }
